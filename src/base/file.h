@@ -1,0 +1,56 @@
+// Files, read at offsets and written whole.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fathom {
+
+// A file open for reading. Every error names the path (and the offset).
+class File {
+ public:
+  File() = default;
+  explicit File(const std::string& path);
+  ~File();
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }
+  // Fills `into` from `offset`; interrupted and short reads go on, an end of file before the last
+  // byte is an Error(io). Any number of threads may read at once.
+  void read_at(uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  std::string path_;
+  uint64_t size_ = 0;
+  int descriptor_ = -1;
+};
+
+// The whole of a text file; longer than `limit` bytes is an Error(input).
+std::string read_text(const std::string& path, uint64_t limit = uint64_t{1} << 30);
+
+// A file that appears under its name only when commit() has succeeded: written beside it under a
+// temporary name, flushed to the device, then renamed. Destroyed without commit(), it leaves
+// nothing behind.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace fathom

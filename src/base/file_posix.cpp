@@ -1,0 +1,109 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/system.h"
+
+namespace fathom {
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+}  // namespace
+
+File::File(const std::string& path) : path_(path) {
+  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot open: {}", path, reason());
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || S_ISDIR(status.st_mode)) {
+    const std::string why = S_ISDIR(status.st_mode) ? "it is a folder" : reason();
+    close(std::exchange(descriptor_, -1));
+    fail(ErrorKind::io, "{}: cannot read: {}", path, why);
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+File::~File() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)),
+      size_(other.size_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(size_, other.size_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+void File::read_at(uint64_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t got = pread(descriptor_, into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      fail(ErrorKind::io, "{}: cannot read {} bytes at offset {}: {}", path_, into.size(), offset,
+           reason());
+    }
+    if (got == 0) {
+      fail(ErrorKind::io, "{}: the file ends at offset {}, {} bytes before what was wanted", path_,
+           offset, into.size());
+    }
+    into = into.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+}
+
+std::string read_text(const std::string& path, uint64_t limit) {
+  const File file(path);
+  if (file.size() > limit) {
+    fail_input("{}: {} bytes is more than the {} expected at the most", path, file.size(), limit);
+  }
+  std::string text(file.size(), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+OutputFile::OutputFile(const std::string& path)
+    : path_(path), temporary_(system::temporary_name(path)) {
+  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot create: {}", path, reason());
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) {
+    close(descriptor_);
+    unlink(temporary_.c_str());
+  }
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail(ErrorKind::io, "{}: cannot write: {}", path_, reason());
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+}
+
+void OutputFile::write(std::string_view text) {
+  write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void OutputFile::commit() {
+  if (fsync(descriptor_) != 0) fail(ErrorKind::io, "{}: cannot flush: {}", path_, reason());
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    fail(ErrorKind::io, "{}: cannot rename {} to it: {}", path_, temporary_, reason());
+  }
+  close(std::exchange(descriptor_, -1));
+}
+
+}  // namespace fathom

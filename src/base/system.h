@@ -1,0 +1,35 @@
+// What the rest of the program needs of the operating system; system_posix.cpp is the only file
+// that includes its headers. A Windows build puts system_windows.cpp beside it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace fathom::system {
+
+// Zeroed pages, as huge pages where possible; nullptr when refused.
+void* map_memory(size_t bytes);
+void unmap_memory(void* address, size_t bytes);
+
+// Processors that this process may use (affinity counts), at least 1.
+int processor_count();
+
+// Bytes of memory that can be taken now without swapping; 0 where unknown.
+uint64_t available_memory();
+
+// True where the stream is a terminal.
+bool stdin_is_terminal();
+bool stdout_is_terminal();
+bool stderr_is_terminal();
+// Columns of the terminal behind stderr; 80 where unknown.
+int terminal_columns();
+
+// Calls `handler(signal)` on interrupt (Ctrl-C) and termination; the handler must be async-signal
+// safe. nullptr restores the defaults.
+void on_interrupt(void (*handler)(int));
+
+// A name for a new temporary file beside `path`, unique to this process and call.
+std::string temporary_name(const std::string& path);
+
+}  // namespace fathom::system

@@ -1,0 +1,44 @@
+// Which tensors a DeepseekV3 checkpoint must hold, by its config, and what was found instead.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hf_config.h"
+
+namespace fathom {
+
+// Names of the released files.
+namespace names {
+std::string layer(int64_t layer, std::string_view rest);  // "model.layers.3." + rest
+std::string expert(int64_t layer, int64_t expert, std::string_view projection);  // ".gate_proj", ...
+inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+inline constexpr std::string_view kFinalNorm = "model.norm.weight";
+inline constexpr std::string_view kHead = "lm_head.weight";
+inline constexpr std::string_view kScaleSuffix = "_scale_inv";  // after ".weight"
+}  // namespace names
+
+// A tensor that the config calls for.
+struct ExpectedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  bool quantised = false;  // may be F8_E4M3; then name + "_scale_inv" must hold its grid
+  bool mtp = false;        // part of the multi-token-prediction layer
+};
+
+// In the order of the released files (embedding, layers, final norm, head, MTP).
+std::vector<ExpectedTensor> expected_deepseek_tensors(const DeepseekConfig& config, bool with_mtp);
+
+// Compares the checkpoint with its config: missing tensors, wrong shapes, dtypes that no kernel
+// takes, F8 weights without (or with misshapen) scales. All problems go into one Error(input),
+// grouped so that it stays readable however many there are. MTP tensors are known whether they are
+// used or not; when they are all absent, the model simply has no MTP. Tensors that nothing expects
+// are named in a warning.
+struct TensorReport {
+  bool has_mtp = false;
+  std::vector<std::string> unexpected;
+};
+TensorReport check_deepseek_tensors(const Checkpoint& checkpoint, const DeepseekConfig& config);
+
+}  // namespace fathom

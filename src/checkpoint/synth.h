@@ -1,0 +1,23 @@
+// Random checkpoints of any size in the released layout, for tests and benchmarks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fathom {
+
+struct SynthOptions {
+  std::string config_path;
+  std::string out_folder;
+  uint64_t seed = 0;
+  int shards = 1;
+};
+
+// Writes config.json, generation_config.json, shards and index, tensors in the order and formats of
+// the released files (FP8 + F32 scales, BF16, F32 router bias), the MTP layer where the config has
+// one. Magnitudes keep hidden states finite through any number of layers, routers choose all experts
+// about equally. The same seed gives the same bytes whatever the number of threads or shards.
+// Streams: memory stays small. Nothing is left behind when it fails or is interrupted.
+void synthesise_checkpoint(const SynthOptions& options, int threads);
+
+}  // namespace fathom

@@ -1,0 +1,50 @@
+// A weight matrix as it lies in memory: the format of the checkpoint, decoded only in registers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fathom {
+
+enum class WeightFormat : uint8_t {
+  f32,
+  bf16,
+  f16,
+  fp8_block,  // FP8 E4M3 bytes; value = decode(byte) * scale[r / block_rows][c / block_cols]
+};
+
+// rows x cols, row-major, rows contiguous. Neither pointer need be aligned. A view of some rows of
+// a larger matrix keeps the grid of the whole and says in first_row where it begins, because rows
+// of one head need not begin on a block.
+struct WeightView {
+  WeightFormat format = WeightFormat::f32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  const std::byte* data = nullptr;
+  const std::byte* scale = nullptr;  // F32 grid, row-major, scale_cols wide; only for fp8_block
+  int64_t scale_cols = 0;            // ceil(cols / block_cols)
+  int64_t block_rows = 128;
+  int64_t block_cols = 128;
+  int64_t first_row = 0;  // row of the whole matrix at which this view begins
+
+  bool empty() const { return data == nullptr; }
+  static constexpr int64_t element_bytes(WeightFormat format) {
+    switch (format) {
+      case WeightFormat::f32: return 4;
+      case WeightFormat::bf16:
+      case WeightFormat::f16: return 2;
+      case WeightFormat::fp8_block: return 1;
+    }
+    return 0;
+  }
+  int64_t row_bytes() const { return cols * element_bytes(format); }
+  WeightView middle_rows(int64_t first, int64_t count) const {
+    WeightView part = *this;
+    part.rows = count;
+    part.data = data + first * row_bytes();
+    part.first_row = first_row + first;
+    return part;
+  }
+};
+
+}  // namespace fathom
