@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cfenv>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
