@@ -57,8 +57,11 @@ struct DeepseekConfig {
   int64_t weight_block_rows = 0;
   int64_t weight_block_cols = 0;
 
+  // The MTP layer, stored as layer num_hidden_layers, is always an MoE layer.
   bool is_moe_layer(int64_t layer) const {
-    return n_routed_experts > 0 && layer >= first_k_dense_replace && layer % moe_layer_freq == 0;
+    if (n_routed_experts == 0) return false;
+    return layer >= num_hidden_layers ||
+           (layer >= first_k_dense_replace && layer % moe_layer_freq == 0);
   }
   int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
 };
