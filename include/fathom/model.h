@@ -1,0 +1,206 @@
+// The library: load a model folder, turn text into ids and back, run the forward pass, generate.
+//
+//   fathom::Model model = fathom::Model::load({.folder = "DeepSeek-R1"});
+//   fathom::GenerateRequest request;
+//   request.prompt = model.render(R"([{"role":"user","content":"What is 47+85?"}])");
+//   fathom::GenerateResult answer = model.generate(request);
+//   std::cout << answer.content << "\n";
+//
+// Every call throws fathom::Error. A Model is used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fathom/cancel.h"
+#include "fathom/error.h"
+
+namespace fathom {
+
+enum class KvPrecision { f32, bf16, int8 };
+
+struct LoadOptions {
+  std::string folder;   // a Hugging Face folder, a hub-cache snapshot or a hub-cache model folder
+  int threads = 0;      // 0: every processor this process may use
+  std::string kernels;  // "reference", "avx2", "avx512", "neon"; "": the fastest that runs here
+  KvPrecision kv = KvPrecision::bf16;
+  int64_t context = 0;  // most tokens of one sequence; 0: decided from the folder's files
+  bool mtp = false;     // load the multi-token-prediction layer too
+  int64_t row_chunk = 0;  // tokens worked on at once inside a layer; 0: a good default
+  const CancelToken* cancel = nullptr;
+};
+
+// How many tokens a sequence may have, and why.
+struct ContextDecision {
+  int64_t tokens = 0;
+  std::string reason;  // a sentence
+};
+
+// Sampling as a request asks for it; what is not set comes from generation_config.json, and then
+// from the defaults named here.
+struct SamplingRequest {
+  std::optional<double> temperature;         // 1; 0 is greedy
+  std::optional<int64_t> top_k;              // 0: no limit
+  std::optional<double> top_p;               // 1
+  std::optional<double> min_p;               // 0
+  std::optional<double> repetition_penalty;  // 1
+  double presence_penalty = 0;
+  double frequency_penalty = 0;
+  std::vector<std::pair<int32_t, double>> logit_bias;
+  uint64_t seed = 0;    // the same seed gives the same tokens on every machine
+  uint64_t choice = 0;  // which of several samples of one prompt
+};
+
+// A rendered or given prompt.
+struct Prompt {
+  std::vector<int32_t> ids;
+  bool opens_thought = false;  // it ends inside <think>, so the output begins with the thought
+};
+
+// What one sequence has cached, for going on later. Copying shares memory until one side goes on.
+class Cache {
+ public:
+  Cache();
+  Cache(const Cache&);
+  Cache(Cache&&) noexcept;
+  Cache& operator=(Cache) noexcept;
+  ~Cache();
+
+  int64_t length() const;         // tokens cached
+  void truncate(int64_t length);  // forgets what follows
+
+ private:
+  friend class Model;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+enum class FinishReason { stop, length, cancelled };
+const char* finish_reason_name(FinishReason reason);
+
+// One step of a generation. Text is whole characters; what may still become part of a stop string or
+// a tag is held back.
+struct GenerateStep {
+  int32_t id = 0;
+  std::string text;       // the raw output's new text
+  std::string reasoning;  // its share of the thought
+  std::string content;    // its share of the answer
+};
+
+struct GenerateRequest {
+  Prompt prompt;
+  SamplingRequest sampling;
+  int64_t max_tokens = 0;  // of the thought and the answer together; 0: as many as the context takes
+  std::vector<std::string> stop;  // never shown, found across tokens; in the answer only, where the
+                                  // output is split, else anywhere
+  std::vector<int32_t> stop_ids;  // besides the model's own end-of-sequence ids
+  bool ignore_eos = false;
+  bool split_reasoning = true;    // tell thought and answer apart (else all is content)
+
+  // Called after every token, on the calling thread; false ends the generation.
+  std::function<bool(const GenerateStep&)> on_step;
+  // Called while the prompt is worked on, with the share that is done (0..1).
+  std::function<void(double)> on_prefill;
+  const CancelToken* cancel = nullptr;  // looked at between layers: ends with FinishReason::cancelled
+  Cache* cache = nullptr;  // reused as far as it matches the prompt, left with what was generated
+};
+
+struct GenerateResult {
+  std::vector<int32_t> ids;  // generated, the end-of-sequence id included where it came
+  std::string text;          // all of it; empty without a tokenizer
+  std::string reasoning;
+  std::string content;
+  FinishReason finish_reason = FinishReason::stop;
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;     // of the prompt, taken from the cache
+  int64_t reasoning_tokens = 0;  // of ids, before and with </think>
+  double prefill_seconds = 0;
+  double decode_seconds = 0;
+};
+
+// One forward pass over one sequence, as the reference implementation's forward() does it.
+struct ForwardInput {
+  std::vector<int32_t> ids;
+  std::vector<float> embeddings;   // [n, hidden_size] instead of ids
+  std::vector<int64_t> positions;  // [n] for RoPE; empty: counted on from the cache
+  // [n] of 0 and 1, empty: all 1. Zeros may only stand on the left (padding): those rows take no part
+  // and their outputs are zero; the others come out as without padding, to the bit.
+  std::vector<uint8_t> attention_mask;
+  std::vector<int32_t> labels;     // [n]; asks for the loss; -100 is ignored
+  Cache* cache = nullptr;          // goes on from there, and is left with this pass added
+  bool logits = true;
+  bool last_logits_only = false;   // only the last row's
+  bool mtp_logits = false;
+  bool hidden_states = false;
+  bool attentions = false;
+  const CancelToken* cancel = nullptr;
+};
+
+struct ForwardOutput {
+  int64_t rows = 0;      // n
+  int64_t vocab = 0;
+  int64_t hidden = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t positions = 0;             // cached positions that were attended to
+  std::vector<float> logits;         // [n, vocab] (or [1, vocab])
+  std::vector<float> mtp_logits;     // [n - 1, vocab]: row i from hidden state i and token i + 1
+  std::vector<float> hidden_states;  // [layers + 1, n, hidden]: embedding output, then after each
+                                     // layer, the last one after the final norm
+  std::vector<float> attentions;     // [layers, heads, n, positions]
+  std::optional<double> loss;        // mean negative log-likelihood of shifted labels
+};
+
+struct ModelInfo {
+  std::string folder;
+  std::string name;  // the folder's own name
+  std::string architecture;
+  std::string kernels;
+  int threads = 0;
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t num_hidden_layers = 0;
+  uint64_t weight_bytes = 0;
+  double load_seconds = 0;
+  bool has_mtp = false;
+  KvPrecision kv = KvPrecision::bf16;
+  uint64_t kv_bytes_per_token = 0;
+  ContextDecision context;
+};
+
+class Model {
+ public:
+  static Model load(const LoadOptions& options);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  const ModelInfo& info() const;
+
+  // Text. All of these need the folder's tokenizer; Error(input) says which file is missing.
+  bool has_tokenizer() const;
+  // `control_tokens`: whether added tokens in the text become their ids.
+  std::vector<int32_t> tokenize(std::string_view text, bool control_tokens = true) const;
+  // A raw prompt: tokenize(), with the beginning-of-sequence token in front where the tokenizer asks
+  // for one and the text does not already begin with it.
+  Prompt raw_prompt(std::string_view text) const;
+  std::string detokenize(std::span<const int32_t> ids) const;
+  // A chat: `messages_json` is an OpenAI messages array. Control tokens inside messages stay text.
+  Prompt render(std::string_view messages_json, bool add_generation_prompt = true) const;
+
+  ForwardOutput forward(const ForwardInput& input);
+  GenerateResult generate(const GenerateRequest& request);
+
+ private:
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fathom
