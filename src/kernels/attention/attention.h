@@ -1,9 +1,9 @@
 // Attention of absorbed queries over a latent cache (MLA), as the cache stores it.
 //
 // The cache holds, for a position, kv_lora_rank latents and qk_rope_head_dim rotated key values
-// side by side (width = their sum), in one of three formats. Queries are absorbed: a head's query is
-// its kv_lora_rank folded values and its rope values, so the score is one dot product over width,
-// and the output is the weighted sum of the latent part.
+// side by side (width = their sum), in one of three formats. Queries are absorbed: a head's query
+// is its kv_lora_rank folded values and its rope values, so the score is one dot product over
+// width, and the output is the weighted sum of the latent part.
 //
 // The canonical order. Positions are walked in blocks of kAttentionBlock counted from position 0
 // (one cache page = one block). In a block: score[p] = dot(q, row p) in the order of linear() for
@@ -37,9 +37,12 @@ struct KvRowLayout {
   int64_t width() const { return latent + rope; }
   int64_t bytes() const {
     switch (format) {
-      case KvFormat::f32: return width() * 4;
-      case KvFormat::bf16: return width() * 2;
-      case KvFormat::int8: return width() + 8;
+      case KvFormat::f32:
+        return width() * 4;
+      case KvFormat::bf16:
+        return width() * 2;
+      case KvFormat::int8:
+        return width() + 8;
     }
     return 0;
   }
@@ -61,7 +64,7 @@ struct LatentAttention {
   std::span<const int64_t> first;      // [tokens] first position seen (left padding), or empty: 0
   // blocks[b] is where position b * kAttentionBlock lies; rows follow each other by layout.bytes().
   std::span<const std::byte* const> blocks;
-  Span2d<float> out;                   // [tokens * heads, latent]
+  Span2d<float> out;  // [tokens * heads, latent]
 };
 
 void latent_attention(const KernelContext& context, const LatentAttention& a);
@@ -71,5 +74,22 @@ void latent_attention(const KernelContext& context, const LatentAttention& a);
 // position + 1. Slow.
 void attention_probabilities(const KernelContext& context, const LatentAttention& a,
                              Span2d<float> probabilities);
+
+// The running softmax of one query.
+struct SoftmaxState {
+  float max = 0;     // m; minus infinity at first
+  float sum = 0;     // l
+  float factor = 0;  // c of the last block
+};
+
+struct AttentionKernels {
+  // load_kv_row for `count` positions that follow each other; row p goes to `to` + p * stride.
+  void (*load_rows)(const KvRowLayout& layout, const std::byte* from, int64_t count, float* to,
+                    int64_t stride);
+  // One block: the scores at [begin, end) of e[kAttentionBlock] become e^(score - m'), the rest of
+  // e zero. Where m' is minus infinity, 0 takes its place, so that no difference is undefined.
+  void (*softmax)(float* e, int64_t begin, int64_t end, SoftmaxState& state);
+};
+extern const AttentionKernels attention_reference, attention_avx2, attention_avx512, attention_neon;
 
 }  // namespace fathom

@@ -11,4 +11,10 @@ namespace fathom {
 void rms_norm(const KernelContext& context, Span2d<const float> x, const float* weight, float eps,
               Span2d<float> y);
 
+struct NormKernels {
+  // One row, as above.
+  void (*row)(const float* x, const float* weight, float eps, int64_t cols, float* y);
+};
+extern const NormKernels norm_reference, norm_avx2, norm_avx512, norm_neon;
+
 }  // namespace fathom

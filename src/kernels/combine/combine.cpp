@@ -1,0 +1,238 @@
+#include "kernels/combine/combine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/dispatch.h"
+#include "kernels/linear/linear.h"
+
+namespace fathom {
+namespace {
+
+// A worker's scratch holds a panel of decoded weights, then the scaled activations.
+constexpr int64_t kPanelFloats = int64_t{1} << 19;
+constexpr int64_t kScaledFloats = (int64_t{1} << 19) - 16;
+static_assert((kPanelFloats + kScaledFloats) * 4 <= int64_t{KernelContext::kScratchBytes});
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The factor that stands in for a block's scale: decoded bytes count as value / 256.
+float block_factor(const WeightView& w, int64_t block_row, int64_t block_col) {
+  float scale;
+  std::memcpy(&scale, w.scale + (block_row * w.scale_cols + block_col) * 4, sizeof scale);
+  return scale * 256.0f;
+}
+
+// One task of combine(): rows [i0, i1) of p and y, columns [c0, c1) of w.
+struct CombineTask {
+  const CombineKernels& kernels;
+  const HeadProduct& head;
+  CombineMode mode;
+  int64_t i0, i1, c0, c1;
+  float* panel;
+  float* scaled;
+
+  static constexpr int64_t kStrip = 128;  // columns of a task
+  static constexpr int64_t kDepth = 64;   // rows of w decoded at a time
+  static constexpr int64_t kBatch = 128;  // rows of p in a task
+
+  void run() const {
+    const WeightView& w = head.w;
+    const int64_t element = WeightView::element_bytes(w.format);
+    if (w.rows == 0 && mode == CombineMode::overwrite) {
+      for (int64_t i = i0; i < i1; ++i) std::fill(head.y.row(i) + c0, head.y.row(i) + c1, 0.0f);
+    }
+    for (int64_t r0 = 0; r0 < w.rows; r0 += kDepth) {
+      const int64_t r1 = std::min(r0 + kDepth, w.rows);
+      for (int64_t r = r0; r < r1; ++r) {
+        kernels.decode(w.format, w.data + r * w.row_bytes() + c0 * element, c1 - c0,
+                       panel + (r - r0) * kStrip);
+      }
+      UpdateTile tile;
+      tile.w_stride = kStrip;
+      tile.y_stride = head.y.stride;
+      tile.n = i1 - i0;
+      tile.rows = r1 - r0;
+      tile.accumulate = mode == CombineMode::accumulate || r0 > 0;
+      if (w.format != WeightFormat::fp8_block) {
+        tile.p = head.p.row(i0) + r0;
+        tile.p_stride = head.p.stride;
+        update(tile, c0, c1);
+        continue;
+      }
+      for (int64_t c = c0; c < c1;) {  // one block column at a time
+        const int64_t block_col = c / w.block_cols;
+        const int64_t end = std::min(c1, (block_col + 1) * w.block_cols);
+        scale_rows(r0, r1, block_col);
+        tile.p = scaled;
+        tile.p_stride = kDepth;
+        update(tile, c, end);
+        c = end;
+      }
+    }
+  }
+
+  void update(UpdateTile& tile, int64_t c, int64_t end) const {
+    tile.w = panel + (c - c0);
+    tile.y = head.y.row(i0) + c;
+    tile.cols = end - c;
+    kernels.update(tile);
+  }
+
+  // scaled[i][r - r0] = p[i][r] * factor of r's block.
+  void scale_rows(int64_t r0, int64_t r1, int64_t block_col) const {
+    for (int64_t r = r0; r < r1;) {
+      const int64_t block_row = (head.w.first_row + r) / head.w.block_rows;
+      const int64_t end = std::min(r1, (block_row + 1) * head.w.block_rows - head.w.first_row);
+      const float factor = block_factor(head.w, block_row, block_col);
+      for (int64_t i = i0; i < i1; ++i) {
+        const float* from = head.p.row(i);
+        float* to = scaled + (i - i0) * kDepth - r0;
+        for (int64_t k = r; k < end; ++k) to[k] = from[k] * factor;
+      }
+      r = end;
+    }
+  }
+};
+
+static_assert(CombineTask::kStrip * CombineTask::kDepth <= kPanelFloats);
+static_assert(CombineTask::kBatch * CombineTask::kDepth <= kScaledFloats);
+
+void combine_all(const KernelContext& context, std::span<const HeadProduct> heads,
+                 CombineMode mode) {
+  int64_t strips = 0;
+  int64_t batches = 0;
+  for (const HeadProduct& h : heads) {
+    strips = std::max(strips, divide_up(h.w.cols, CombineTask::kStrip));
+    batches = std::max(batches, divide_up(h.p.rows, CombineTask::kBatch));
+  }
+  const int64_t count = static_cast<int64_t>(heads.size()) * strips * batches;
+  context.pool().parallel_for(count, [&](int64_t index, int worker) {
+    const HeadProduct& head = heads[static_cast<size_t>(index / (strips * batches))];
+    const int64_t i0 = index / strips % batches * CombineTask::kBatch;
+    const int64_t c0 = index % strips * CombineTask::kStrip;
+    if (i0 >= head.p.rows || c0 >= head.w.cols) return;
+    float* panel = reinterpret_cast<float*>(context.scratch(worker));
+    const CombineTask task{*context.kernels().combine,
+                           head,
+                           mode,
+                           i0,
+                           std::min(i0 + CombineTask::kBatch, head.p.rows),
+                           c0,
+                           std::min(c0 + CombineTask::kStrip, head.w.cols),
+                           panel,
+                           panel + kPanelFloats};
+    task.run();
+  });
+}
+
+// One task of linear_heads(): rows [i0, i1) of p and y, rows [r0, r1) of w.
+struct DotTask {
+  const CombineKernels& kernels;
+  const HeadProduct& head;
+  int64_t i0, i1, r0, r1;
+  float* panel;
+  float* scaled;
+
+  static constexpr int64_t kRows = 32;   // rows of w in a task
+  static constexpr int64_t kBatch = 64;  // rows of p in a task
+  // The widest row of which a panel and a batch fit the scratch.
+  static constexpr int64_t kMaxWidth =
+      std::min(kPanelFloats / kRows, kScaledFloats / kBatch) / 16 * 16;
+
+  void run() const {
+    const WeightView& w = head.w;
+    const int64_t width = divide_up(w.cols, 16) * 16;
+    for (int64_t r = r0; r < r1; ++r) {
+      float* to = panel + (r - r0) * width;
+      kernels.decode(w.format, w.data + r * w.row_bytes(), w.cols, to);
+      std::fill(to + w.cols, to + width, 0.0f);
+    }
+    DotTile tile;
+    tile.w_stride = width;
+    tile.out_stride = head.y.stride;
+    tile.n = i1 - i0;
+    tile.width = width;
+    if (w.format != WeightFormat::fp8_block) {
+      for (int64_t i = i0; i < i1; ++i) {
+        float* to = scaled + (i - i0) * width;
+        std::copy_n(head.p.row(i), w.cols, to);
+        std::fill(to + w.cols, to + width, 0.0f);
+      }
+      dots(tile, r0, r1, width);
+      return;
+    }
+    for (int64_t r = r0; r < r1;) {  // one block row at a time
+      const int64_t block_row = (w.first_row + r) / w.block_rows;
+      const int64_t end = std::min(r1, (block_row + 1) * w.block_rows - w.first_row);
+      for (int64_t c = 0, block_col = 0; c < w.cols; c += w.block_cols, ++block_col) {
+        const float factor = block_factor(w, block_row, block_col);
+        const int64_t c_end = std::min(w.cols, c + w.block_cols);
+        for (int64_t i = i0; i < i1; ++i) {
+          const float* from = head.p.row(i);
+          float* to = scaled + (i - i0) * width;
+          for (int64_t k = c; k < c_end; ++k) to[k] = from[k] * factor;
+        }
+      }
+      for (int64_t i = i0; i < i1; ++i) {
+        float* row = scaled + (i - i0) * width;
+        std::fill(row + w.cols, row + width, 0.0f);
+      }
+      dots(tile, r, end, width);
+      r = end;
+    }
+  }
+
+  void dots(DotTile& tile, int64_t r, int64_t end, int64_t width) const {
+    tile.q = scaled;
+    tile.q_stride = width;
+    tile.w = panel + (r - r0) * width;
+    tile.rows = end - r;
+    tile.out = head.y.row(i0) + r;
+    kernels.dots(tile);
+  }
+};
+
+}  // namespace
+
+void combine(const KernelContext& context, Span2d<const float> p, const WeightView& w,
+             Span2d<float> y, CombineMode mode) {
+  const HeadProduct one{p, w, y};
+  combine_all(context, {&one, 1}, mode);
+}
+
+void combine_heads(const KernelContext& context, std::span<const HeadProduct> heads) {
+  combine_all(context, heads, CombineMode::overwrite);
+}
+
+void linear_heads(const KernelContext& context, std::span<const HeadProduct> heads) {
+  int64_t chunks = 0;
+  int64_t batches = 0;
+  for (const HeadProduct& h : heads) {
+    if (h.w.cols > DotTask::kMaxWidth) {
+      linear(context, h.p, h.w, h.y);
+      continue;
+    }
+    chunks = std::max(chunks, divide_up(h.w.rows, DotTask::kRows));
+    batches = std::max(batches, divide_up(h.p.rows, DotTask::kBatch));
+  }
+  const int64_t count = static_cast<int64_t>(heads.size()) * chunks * batches;
+  context.pool().parallel_for(count, [&](int64_t index, int worker) {
+    const HeadProduct& head = heads[static_cast<size_t>(index / (chunks * batches))];
+    const int64_t i0 = index / chunks % batches * DotTask::kBatch;
+    const int64_t r0 = index % chunks * DotTask::kRows;
+    if (i0 >= head.p.rows || r0 >= head.w.rows || head.w.cols > DotTask::kMaxWidth) return;
+    float* panel = reinterpret_cast<float*>(context.scratch(worker));
+    const DotTask task{*context.kernels().combine,
+                       head,
+                       i0,
+                       std::min(i0 + DotTask::kBatch, head.p.rows),
+                       r0,
+                       std::min(r0 + DotTask::kRows, head.w.rows),
+                       panel,
+                       panel + kPanelFloats};
+    task.run();
+  });
+}
+
+}  // namespace fathom

@@ -1,0 +1,70 @@
+#include <cmath>
+#include <cstring>
+
+#include "kernels/combine/combine.h"
+#include "numerics/half.h"
+
+namespace fathom {
+namespace {
+
+uint16_t load_u16(const std::byte* from) {
+  uint16_t bits;
+  std::memcpy(&bits, from, sizeof bits);
+  return bits;
+}
+
+void decode(WeightFormat format, const std::byte* from, int64_t count, float* to) {
+  switch (format) {
+    case WeightFormat::f32:
+      std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+      break;
+    case WeightFormat::bf16:
+      for (int64_t i = 0; i < count; ++i) to[i] = bf16_to_float(load_u16(from + 2 * i));
+      break;
+    case WeightFormat::f16:
+      for (int64_t i = 0; i < count; ++i) to[i] = fp16_to_float(load_u16(from + 2 * i));
+      break;
+    case WeightFormat::fp8_block:
+      // Sign, exponent and mantissa moved to their places in binary16, whose bias is larger by 8.
+      for (int64_t i = 0; i < count; ++i) {
+        const uint32_t code = static_cast<uint32_t>(from[i]);
+        const uint32_t half = (code & 0x80u) << 8 | (code & 0x7fu) << 7;
+        to[i] = fp16_to_float(static_cast<uint16_t>(half));
+      }
+      break;
+  }
+}
+
+void update(const UpdateTile& t) {
+  for (int64_t i = 0; i < t.n; ++i) {
+    for (int64_t c = 0; c < t.cols; ++c) {
+      float y = t.accumulate ? t.y[i * t.y_stride + c] : 0.0f;
+      if (t.factor != nullptr) y *= t.factor[i];
+      for (int64_t r = 0; r < t.rows; ++r) {
+        y = std::fma(t.p[i * t.p_stride + r], t.w[r * t.w_stride + c], y);
+      }
+      t.y[i * t.y_stride + c] = y;
+    }
+  }
+}
+
+void dots(const DotTile& t) {
+  for (int64_t i = 0; i < t.n; ++i) {
+    for (int64_t j = 0; j < t.rows; ++j) {
+      const float* q = t.q + i * t.q_stride;
+      const float* w = t.w + j * t.w_stride;
+      float lane[16] = {};
+      for (int64_t k = 0; k < t.width; ++k) lane[k % 16] = std::fma(w[k], q[k], lane[k % 16]);
+      for (int width = 8; width > 0; width /= 2) {
+        for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+      }
+      t.out[i * t.out_stride + j] = lane[0] * t.scale;
+    }
+  }
+}
+
+}  // namespace
+
+const CombineKernels combine_reference = {decode, update, dots};
+
+}  // namespace fathom
