@@ -10,14 +10,14 @@ namespace fathom {
 
 // Sampling as requests ask for it. Defaults are "off"; the engine fills in generation_config.json.
 struct SamplingOptions {
-  double temperature = 1;  // 0: greedy; below 1e-6 counts as 0
-  int64_t top_k = 0;       // <= 0: no limit
-  double top_p = 1;        // the smallest prefix whose sum reaches it; 0 keeps one token
-  double min_p = 0;        // keeps p >= min_p * p_max; 1 keeps the best
-  double repetition_penalty = 1;  // > 0; divides positive logits, multiplies negative ones, once per
-                                  // distinct token of prompt and output
-  double presence_penalty = 0;    // -2..2, once per distinct token of the output
-  double frequency_penalty = 0;   // -2..2, per occurrence in the output
+  double temperature = 1;         // 0: greedy; below 1e-6 counts as 0
+  int64_t top_k = 0;              // <= 0: no limit
+  double top_p = 1;               // the smallest prefix whose sum reaches it; 0 keeps one token
+  double min_p = 0;               // keeps p >= min_p * p_max; 1 keeps the best
+  double repetition_penalty = 1;  // > 0; divides positive logits, multiplies negative ones, once
+                                  // per distinct token of prompt and output
+  double presence_penalty = 0;   // -2..2, once per distinct token of the output
+  double frequency_penalty = 0;  // -2..2, per occurrence in the output
   std::vector<std::pair<int32_t, double>> logit_bias;  // -100..100
   uint64_t seed = 0;
 };

@@ -20,6 +20,7 @@ class StopStrings {
   };
   Result push(std::string_view text);
   std::string finish();  // what was held back and not matched
+  bool stopped() const { return stopped_; }
 
  private:
   std::vector<std::string> stops_;
