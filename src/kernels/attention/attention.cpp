@@ -126,7 +126,7 @@ class Group {
     tile.rows = seen.end - seen.begin;
     tile.width = width_;
     tile.scale = a_.softmax_scale;
-    combine_.dots(tile);
+    attention_.dots(tile);
     return e_ + row * kAttentionBlock;
   }
 

@@ -75,6 +75,21 @@ void latent_attention(const KernelContext& context, const LatentAttention& a);
 void attention_probabilities(const KernelContext& context, const LatentAttention& a,
                              Span2d<float> probabilities);
 
+// out[i][j] = dot(q[i], w[j]) * scale, the dot in the order of linear() for f32. width is a
+// multiple of 16.
+struct DotTile {
+  const float* q = nullptr;  // [n, width]
+  int64_t q_stride = 0;
+  const float* w = nullptr;  // [rows, width]
+  int64_t w_stride = 0;
+  float* out = nullptr;  // [n, rows]
+  int64_t out_stride = 0;
+  int64_t n = 0;
+  int64_t rows = 0;
+  int64_t width = 0;
+  float scale = 1;
+};
+
 // The running softmax of one query.
 struct SoftmaxState {
   float max = 0;     // m; minus infinity at first
@@ -86,6 +101,7 @@ struct AttentionKernels {
   // load_kv_row for `count` positions that follow each other; row p goes to `to` + p * stride.
   void (*load_rows)(const KvRowLayout& layout, const std::byte* from, int64_t count, float* to,
                     int64_t stride);
+  void (*dots)(const DotTile& tile);
   // One block: the scores at [begin, end) of e[kAttentionBlock] become e^(score - m'), the rest of
   // e zero. Where m' is minus infinity, 0 takes its place, so that no difference is undefined.
   void (*softmax)(float* e, int64_t begin, int64_t end, SoftmaxState& state);

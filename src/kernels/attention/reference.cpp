@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "kernels/attention/attention.h"
@@ -10,6 +11,21 @@ void load_rows(const KvRowLayout& layout, const std::byte* from, int64_t count, 
                int64_t stride) {
   for (int64_t p = 0; p < count; ++p)
     load_kv_row(layout, from + p * layout.bytes(), to + p * stride);
+}
+
+void dots(const DotTile& t) {
+  for (int64_t i = 0; i < t.n; ++i) {
+    for (int64_t j = 0; j < t.rows; ++j) {
+      const float* q = t.q + i * t.q_stride;
+      const float* w = t.w + j * t.w_stride;
+      float lane[16] = {};
+      for (int64_t k = 0; k < t.width; ++k) lane[k % 16] = std::fma(w[k], q[k], lane[k % 16]);
+      for (int width = 8; width > 0; width /= 2) {
+        for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+      }
+      t.out[i * t.out_stride + j] = lane[0] * t.scale;
+    }
+  }
 }
 
 void softmax(float* e, int64_t begin, int64_t end, SoftmaxState& state) {
@@ -32,6 +48,6 @@ void softmax(float* e, int64_t begin, int64_t end, SoftmaxState& state) {
 
 }  // namespace
 
-const AttentionKernels attention_reference = {load_rows, softmax};
+const AttentionKernels attention_reference = {load_rows, dots, softmax};
 
 }  // namespace fathom

@@ -11,7 +11,7 @@ namespace {
 
 // A worker's scratch holds a panel of decoded weights, then the scaled activations.
 constexpr int64_t kPanelFloats = int64_t{1} << 19;
-constexpr int64_t kScaledFloats = (int64_t{1} << 19) - 16;
+constexpr int64_t kScaledFloats = int64_t{1} << 19;
 static_assert((kPanelFloats + kScaledFloats) * 4 <= int64_t{KernelContext::kScratchBytes});
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -126,73 +126,6 @@ void combine_all(const KernelContext& context, std::span<const HeadProduct> head
   });
 }
 
-// One task of linear_heads(): rows [i0, i1) of p and y, rows [r0, r1) of w.
-struct DotTask {
-  const CombineKernels& kernels;
-  const HeadProduct& head;
-  int64_t i0, i1, r0, r1;
-  float* panel;
-  float* scaled;
-
-  static constexpr int64_t kRows = 32;   // rows of w in a task
-  static constexpr int64_t kBatch = 64;  // rows of p in a task
-  // The widest row of which a panel and a batch fit the scratch.
-  static constexpr int64_t kMaxWidth =
-      std::min(kPanelFloats / kRows, kScaledFloats / kBatch) / 16 * 16;
-
-  void run() const {
-    const WeightView& w = head.w;
-    const int64_t width = divide_up(w.cols, 16) * 16;
-    for (int64_t r = r0; r < r1; ++r) {
-      float* to = panel + (r - r0) * width;
-      kernels.decode(w.format, w.data + r * w.row_bytes(), w.cols, to);
-      std::fill(to + w.cols, to + width, 0.0f);
-    }
-    DotTile tile;
-    tile.w_stride = width;
-    tile.out_stride = head.y.stride;
-    tile.n = i1 - i0;
-    tile.width = width;
-    if (w.format != WeightFormat::fp8_block) {
-      for (int64_t i = i0; i < i1; ++i) {
-        float* to = scaled + (i - i0) * width;
-        std::copy_n(head.p.row(i), w.cols, to);
-        std::fill(to + w.cols, to + width, 0.0f);
-      }
-      dots(tile, r0, r1, width);
-      return;
-    }
-    for (int64_t r = r0; r < r1;) {  // one block row at a time
-      const int64_t block_row = (w.first_row + r) / w.block_rows;
-      const int64_t end = std::min(r1, (block_row + 1) * w.block_rows - w.first_row);
-      for (int64_t c = 0, block_col = 0; c < w.cols; c += w.block_cols, ++block_col) {
-        const float factor = block_factor(w, block_row, block_col);
-        const int64_t c_end = std::min(w.cols, c + w.block_cols);
-        for (int64_t i = i0; i < i1; ++i) {
-          const float* from = head.p.row(i);
-          float* to = scaled + (i - i0) * width;
-          for (int64_t k = c; k < c_end; ++k) to[k] = from[k] * factor;
-        }
-      }
-      for (int64_t i = i0; i < i1; ++i) {
-        float* row = scaled + (i - i0) * width;
-        std::fill(row + w.cols, row + width, 0.0f);
-      }
-      dots(tile, r, end, width);
-      r = end;
-    }
-  }
-
-  void dots(DotTile& tile, int64_t r, int64_t end, int64_t width) const {
-    tile.q = scaled;
-    tile.q_stride = width;
-    tile.w = panel + (r - r0) * width;
-    tile.rows = end - r;
-    tile.out = head.y.row(i0) + r;
-    kernels.dots(tile);
-  }
-};
-
 }  // namespace
 
 void combine(const KernelContext& context, Span2d<const float> p, const WeightView& w,
@@ -206,32 +139,21 @@ void combine_heads(const KernelContext& context, std::span<const HeadProduct> he
 }
 
 void linear_heads(const KernelContext& context, std::span<const HeadProduct> heads) {
+  // Rows of w per task: whole heads where they are many, else few enough for every thread to work.
+  constexpr int64_t kFewRows = 32;
+  const bool many = static_cast<int64_t>(heads.size()) >= 4 * context.pool().threads();
   int64_t chunks = 0;
-  int64_t batches = 0;
   for (const HeadProduct& h : heads) {
-    if (h.w.cols > DotTask::kMaxWidth) {
-      linear(context, h.p, h.w, h.y);
-      continue;
-    }
-    chunks = std::max(chunks, divide_up(h.w.rows, DotTask::kRows));
-    batches = std::max(batches, divide_up(h.p.rows, DotTask::kBatch));
+    chunks = std::max(chunks, many ? 1 : divide_up(h.w.rows, kFewRows));
   }
-  const int64_t count = static_cast<int64_t>(heads.size()) * chunks * batches;
+  const int64_t count = static_cast<int64_t>(heads.size()) * chunks;
   context.pool().parallel_for(count, [&](int64_t index, int worker) {
-    const HeadProduct& head = heads[static_cast<size_t>(index / (chunks * batches))];
-    const int64_t i0 = index / chunks % batches * DotTask::kBatch;
-    const int64_t r0 = index % chunks * DotTask::kRows;
-    if (i0 >= head.p.rows || r0 >= head.w.rows || head.w.cols > DotTask::kMaxWidth) return;
-    float* panel = reinterpret_cast<float*>(context.scratch(worker));
-    const DotTask task{*context.kernels().combine,
-                       head,
-                       i0,
-                       std::min(i0 + DotTask::kBatch, head.p.rows),
-                       r0,
-                       std::min(r0 + DotTask::kRows, head.w.rows),
-                       panel,
-                       panel + kPanelFloats};
-    task.run();
+    const HeadProduct& head = heads[static_cast<size_t>(index / chunks)];
+    const int64_t r0 = many ? 0 : index % chunks * kFewRows;
+    if (r0 >= head.w.rows) return;
+    const int64_t rows = many ? head.w.rows : std::min(kFewRows, head.w.rows - r0);
+    context.kernels().linear->run({head.p, head.w.middle_rows(r0, rows),
+                                   head.y.middle_cols(r0, rows), context.scratch(worker)});
   });
 }
 

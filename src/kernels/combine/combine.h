@@ -33,10 +33,9 @@ void combine_heads(const KernelContext& context, std::span<const HeadProduct> he
 // linear() (order of linear/linear.h) for each: y_h[n, rows] = p_h[n, cols] . w_h^T.
 void linear_heads(const KernelContext& context, std::span<const HeadProduct> heads);
 
-// The small products of which combine, linear_heads and attention are made, over decoded rows. They
-// touch nothing outside the given sizes.
-
-// y[n, cols] = y * factor + p[n, rows] . w[rows, cols], in the order above.
+// The small product of which combine() and attention are made, over decoded rows. It touches
+// nothing outside the given sizes. y[n, cols] = y * factor + p[n, rows] . w[rows, cols], in the
+// order above.
 struct UpdateTile {
   const float* p = nullptr;  // [n, rows]
   int64_t p_stride = 0;
@@ -51,26 +50,10 @@ struct UpdateTile {
   const float* factor = nullptr;  // [n], one multiplication before the sum; null: none
 };
 
-// out[i][j] = dot(q[i], w[j]) * scale, the dot in the order of linear() for f32. width is a
-// multiple of 16.
-struct DotTile {
-  const float* q = nullptr;  // [n, width]
-  int64_t q_stride = 0;
-  const float* w = nullptr;  // [rows, width]
-  int64_t w_stride = 0;
-  float* out = nullptr;  // [n, rows]
-  int64_t out_stride = 0;
-  int64_t n = 0;
-  int64_t rows = 0;
-  int64_t width = 0;
-  float scale = 1;
-};
-
 struct CombineKernels {
   // `count` stored values as floats; an fp8 byte counts as value / 256. `from` may lie anywhere.
   void (*decode)(WeightFormat format, const std::byte* from, int64_t count, float* to);
   void (*update)(const UpdateTile& tile);
-  void (*dots)(const DotTile& tile);
 };
 extern const CombineKernels combine_reference, combine_avx2, combine_avx512, combine_neon;
 

@@ -48,23 +48,8 @@ void update(const UpdateTile& t) {
   }
 }
 
-void dots(const DotTile& t) {
-  for (int64_t i = 0; i < t.n; ++i) {
-    for (int64_t j = 0; j < t.rows; ++j) {
-      const float* q = t.q + i * t.q_stride;
-      const float* w = t.w + j * t.w_stride;
-      float lane[16] = {};
-      for (int64_t k = 0; k < t.width; ++k) lane[k % 16] = std::fma(w[k], q[k], lane[k % 16]);
-      for (int width = 8; width > 0; width /= 2) {
-        for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
-      }
-      t.out[i * t.out_stride + j] = lane[0] * t.scale;
-    }
-  }
-}
-
 }  // namespace
 
-const CombineKernels combine_reference = {decode, update, dots};
+const CombineKernels combine_reference = {decode, update};
 
 }  // namespace fathom
