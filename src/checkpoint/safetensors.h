@@ -10,7 +10,26 @@
 
 namespace fathom {
 
-enum class Dtype : uint8_t { f8_e4m3, bf16, f16, f32, f64, i64, i32, i16, i8, u8, boolean };
+// Formats after boolean are only ever listed, never computed with.
+enum class Dtype : uint8_t {
+  f8_e4m3,
+  bf16,
+  f16,
+  f32,
+  f64,
+  i64,
+  i32,
+  i16,
+  i8,
+  u8,
+  boolean,
+  f8_e5m2,
+  f8_e8m0,
+  u64,
+  u32,
+  u16,
+  c64
+};
 
 std::string_view dtype_name(Dtype dtype);  // as safetensors spells it: "F8_E4M3", "BF16", ...
 int64_t dtype_bytes(Dtype dtype);
@@ -23,11 +42,11 @@ struct TensorInfo {
   std::vector<int64_t> shape;
   uint64_t offset = 0;  // of its first byte, from the beginning of the file; any alignment
   uint64_t bytes = 0;
-  int shard = 0;        // index into Checkpoint::shards()
+  int shard = 0;  // index into Checkpoint::shards()
 };
 
 struct SafetensorsHeader {
-  uint64_t header_bytes = 0;  // N: the JSON's length
+  uint64_t header_bytes = 0;        // N: the JSON's length
   std::vector<TensorInfo> tensors;  // in the order of the header
 };
 
