@@ -2,14 +2,39 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
-
-#include "numerics/elementary.h"
 
 namespace fathom {
 namespace {
 
 constexpr double kLeastExponent = -32;  // exp of it is less than half a unit
+
+// exp(x) in units of 2^-45 for x in [-32, 0]. Thousands of them are needed for one token, and 45
+// bits of them: a polynomial of plain products and sums, which a compiler may run in any number of
+// lanes, does for that. x = n ln 2 + r, and 2^n goes straight into the exponent's bits.
+uint64_t exp_units(double x) {
+  constexpr double kRound = 0x1.8p52;
+  const double shifted = x * 0x1.71547652b82fep+0 + kRound;
+  const double n = shifted - kRound;
+  const double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;  // ln 2 in two parts
+  double q = 1.0 / 479001600;
+  q = q * r + 1.0 / 39916800;
+  q = q * r + 1.0 / 3628800;
+  q = q * r + 1.0 / 362880;
+  q = q * r + 1.0 / 40320;
+  q = q * r + 1.0 / 5040;
+  q = q * r + 1.0 / 720;
+  q = q * r + 1.0 / 120;
+  q = q * r + 1.0 / 24;
+  q = q * r + 1.0 / 6;
+  q = q * r + 0.5;
+  q = q * r + 1.0;
+  q = q * r + 1.0;
+  const uint64_t power = (std::bit_cast<uint64_t>(shifted) + 1023 + 45) << 52;
+  const double units = q * std::bit_cast<double>(power) + 0x1p52;  // rounds to a whole number
+  return std::bit_cast<uint64_t>(units) & 0x000fffffffffffffu;
+}
 
 bool ranks_before(const WeightedToken& a, const WeightedToken& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
@@ -35,6 +60,25 @@ std::vector<WeightedToken> tokens_in_reach(std::span<const float> logits, float 
   return tokens;
 }
 
+// token_weight() of all, in blocks that lie in a row so that lanes can be filled.
+void weigh(std::vector<WeightedToken>& tokens, float best_logit, double temperature) {
+  constexpr size_t kBlock = 256;
+  std::array<double, kBlock> x{};
+  std::array<uint64_t, kBlock> weights{};
+  for (size_t begin = 0; begin < tokens.size(); begin += kBlock) {
+    const size_t count = std::min(kBlock, tokens.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      x[i] = (static_cast<double>(tokens[begin + i].logit) - best_logit) / temperature;
+    }
+    for (size_t i = 0; i < kBlock; ++i) {
+      weights[i] = exp_units(x[i] < kLeastExponent ? kLeastExponent : x[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      tokens[begin + i].weight = x[i] < kLeastExponent ? 0 : weights[i];
+    }
+  }
+}
+
 void keep_top_k(std::vector<WeightedToken>& tokens, int64_t k) {
   if (k <= 0 || k >= static_cast<int64_t>(tokens.size())) return;
   std::vector<WeightedToken> ranked = tokens;
@@ -43,8 +87,20 @@ void keep_top_k(std::vector<WeightedToken>& tokens, int64_t k) {
   std::erase_if(tokens, [&](const WeightedToken& token) { return ranks_before(last, token); });
 }
 
+// Ids ascend here, and equal logits rank by id: then no selection is needed.
+bool all_tie(const std::vector<WeightedToken>& tokens) {
+  return std::all_of(tokens.begin(), tokens.end(), [&](const WeightedToken& token) {
+    return token.logit == tokens.front().logit;
+  });
+}
+
 // The token at which the weights of `tokens`, taken in order of rank, first reach `goal`.
 WeightedToken where_sum_reaches(std::vector<WeightedToken> tokens, uint64_t goal) {
+  if (all_tie(tokens)) {
+    auto at = tokens.begin();
+    for (; at + 1 != tokens.end() && at->weight < goal; ++at) goal -= at->weight;
+    return *at;
+  }
   auto begin = tokens.begin();
   auto end = tokens.end();
   while (end - begin > 1) {
@@ -105,7 +161,7 @@ void keep_top_p(std::vector<WeightedToken>& tokens, double top_p) {
 
 uint64_t token_weight(float logit, float best_logit, double temperature) {
   const double x = (static_cast<double>(logit) - best_logit) / temperature;
-  return x < kLeastExponent ? 0 : static_cast<uint64_t>(exp_f64(x) * 0x1p45 + 0.5);
+  return x < kLeastExponent ? 0 : exp_units(x);
 }
 
 std::vector<WeightedToken> keep_candidates(std::span<const float> logits, int32_t best,
@@ -113,9 +169,7 @@ std::vector<WeightedToken> keep_candidates(std::span<const float> logits, int32_
   const float best_logit = logits[static_cast<size_t>(best)];
   std::vector<WeightedToken> tokens = tokens_in_reach(logits, best_logit, options.temperature);
   keep_top_k(tokens, options.top_k);
-  for (WeightedToken& token : tokens) {
-    token.weight = token_weight(token.logit, best_logit, options.temperature);
-  }
+  weigh(tokens, best_logit, options.temperature);
   std::erase_if(tokens, [](const WeightedToken& token) { return token.weight == 0; });
   if (options.top_p < 1) keep_top_p(tokens, options.top_p);
   const double least = options.min_p * 0x1p45;

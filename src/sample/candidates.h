@@ -18,7 +18,6 @@ struct WeightedToken {
   float logit = 0;
   int32_t id = 0;
 };
-inline constexpr double kWeightUnit = 0x1p-45;
 
 uint64_t token_weight(float logit, float best_logit, double temperature);
 

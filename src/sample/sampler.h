@@ -16,8 +16,8 @@ struct SamplingOptions {
   double min_p = 0;               // keeps p >= min_p * p_max; 1 keeps the best
   double repetition_penalty = 1;  // > 0; divides positive logits, multiplies negative ones, once
                                   // per distinct token of prompt and output
-  double presence_penalty = 0;   // -2..2, once per distinct token of the output
-  double frequency_penalty = 0;  // -2..2, per occurrence in the output
+  double presence_penalty = 0;    // -2..2, once per distinct token of the output
+  double frequency_penalty = 0;   // -2..2, per occurrence in the output
   std::vector<std::pair<int32_t, double>> logit_bias;  // -100..100
   uint64_t seed = 0;
 };

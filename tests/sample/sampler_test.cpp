@@ -241,6 +241,17 @@ std::vector<int32_t> plainly_kept(const std::vector<float>& logits,
   return kept;
 }
 
+TEST(Candidates, WeightsAreTheExponential) {
+  for (int i = 0; i <= 320000; ++i) {
+    const auto logit = static_cast<float>(-1e-4 * i);
+    const double units = std::exp(static_cast<double>(logit)) * 0x1p45;
+    ASSERT_NEAR(static_cast<double>(token_weight(logit, 0, 1)), units, 0.52 + units * 1e-15)
+        << logit;
+  }
+  EXPECT_EQ(token_weight(3, 3, 0.5), uint64_t{1} << 45);
+  EXPECT_EQ(token_weight(-std::numeric_limits<float>::infinity(), 3, 0.5), 0u);
+}
+
 TEST(Candidates, SelectionEqualsAFullSort) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 1);
