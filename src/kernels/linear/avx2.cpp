@@ -1,0 +1,83 @@
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "kernels/linear/blocked.h"
+
+namespace fathom {
+namespace {
+
+// AVX2 with FMA and F16C.
+struct Avx2 {
+  using Reg = __m256;
+  static constexpr int kParts = 2;
+  static constexpr int kTileX = 3;  // 12 accumulators, 1 weight, 3 activations of 16 registers
+
+  static Reg zero() { return _mm256_setzero_ps(); }
+  static Reg load(const float* from) { return _mm256_load_ps(from); }
+  static void store(float* to, Reg value) { _mm256_store_ps(to, value); }
+  static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
+  static void prefetch(const std::byte* at) {
+    _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
+  }
+
+  template <WeightFormat F>
+  static void decode16(const std::byte* from, Reg* out) {
+    const __m128i* at = reinterpret_cast<const __m128i*>(from);
+    if constexpr (F == WeightFormat::f32) {
+      out[0] = _mm256_loadu_ps(reinterpret_cast<const float*>(from));
+      out[1] = _mm256_loadu_ps(reinterpret_cast<const float*>(from + 32));
+    } else if constexpr (F == WeightFormat::bf16) {
+      for (int i = 0; i < 2; ++i) {
+        const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(at + i));
+        out[i] = _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+      }
+    } else if constexpr (F == WeightFormat::f16) {
+      for (int i = 0; i < 2; ++i) out[i] = _mm256_cvtph_ps(_mm_loadu_si128(at + i));
+    } else {
+      // The byte's sign stays on top and its exponent and mantissa move to those of binary16,
+      // whose bias is larger by 8: the value divided by 256.
+      const __m256i shifted = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128(at)), 7);
+      const __m256i words =
+          _mm256_and_si256(shifted, _mm256_set1_epi16(static_cast<short>(0xbfff)));
+      out[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(words));
+      out[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(words, 1));
+    }
+  }
+
+  template <WeightFormat F>
+  static void decode(const std::byte* from, Reg* out) {
+    for (int i = 0; i < 4; ++i) decode16<F>(from + i * 16 * kBytes<F>, out + i * 2);
+  }
+
+  // 8 accumulators to 8 sums.
+  static __m256 reduce8(const float* acc) {
+    __m256 v[8];
+    for (int i = 0; i < 8; ++i) v[i] = _mm256_add_ps(load(acc + i * 16), load(acc + i * 16 + 8));
+    // Lanes i + 4, then i + 2, then i + 1, two vectors into one each time.
+    for (int i = 0; i < 4; ++i) {
+      const __m256 a = v[i];
+      const __m256 b = v[i + 4];
+      v[i] = _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    }
+    for (int i = 0; i < 2; ++i) {
+      const __m256 a = v[2 * i];
+      const __m256 b = v[2 * i + 1];
+      v[i] = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+    }
+    return _mm256_add_ps(_mm256_shuffle_ps(v[0], v[1], 0x88), _mm256_shuffle_ps(v[0], v[1], 0xdd));
+  }
+
+  static void reduce(const float* acc, float* out) {
+    _mm256_storeu_ps(out, reduce8(acc));
+    _mm256_storeu_ps(out + 8, reduce8(acc + 8 * 16));
+  }
+};
+
+}  // namespace
+
+const LinearKernels linear_avx2 = {Blocked<Avx2>::run};
+
+}  // namespace fathom
+
+#endif

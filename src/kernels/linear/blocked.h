@@ -1,0 +1,388 @@
+// The blocked product, written once over the vector operations of an instruction set. Each
+// instruction set's file includes this and instantiates Blocked<Isa>.
+//
+// Everything here has internal linkage and no function of another header is called: the including
+// files are compiled for different processors, and a shared inline function could reach a processor
+// that cannot run it.
+//
+// What an Isa offers:
+//   Reg, kParts            a vector; 16 / kParts lanes, so kParts vectors hold the canonical 16
+//   kTileX                 rows of x in a register tile of 4 weight rows
+//   zero, load, store, fma, prefetch
+//   decode<F>(bytes, out)  64 weights of format F as 4 * kParts vectors, natural order
+//   decode16<F>            16 weights as kParts vectors
+//   reduce(acc, out)       16 accumulators of 16 lanes to 16 sums, by the canonical tree
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/linear/linear.h"
+
+namespace fathom {
+namespace {
+
+constexpr int64_t kLanes = 16;
+constexpr int64_t kPanel = 16;       // weight rows that are worked together
+constexpr int64_t kGroup = 4;        // weight rows of a register tile
+constexpr int64_t kChunk = 256;      // columns between two visits to the accumulators
+constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations in chunk order
+constexpr int64_t kMaxX = 96;        // rows of x that are worked together
+
+// Scratch: packed activations, then accumulators, then decoded weights. The two hyperthreads of a
+// core share its caches; the limits suit half of 48 KiB and half of 2 MiB.
+constexpr int64_t kPackedFloats = int64_t{2} << 18;      // 2 MiB
+constexpr int64_t kPackedGoodFloats = int64_t{5} << 15;  // 640 KiB: above it, pack chunk by chunk
+constexpr int64_t kSumFloats = kBlockRows * kMaxX * kLanes;
+constexpr int64_t kDecodedFloats = kPanel * kChunk;
+static_assert((kPackedFloats + kSumFloats + kDecodedFloats) * 4 <= int64_t{4} << 20);
+static_assert(kMaxX * kChunk <= kPackedFloats);
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t pad16(int64_t k) { return (k + 15) & ~int64_t{15}; }
+
+float load_scale(const std::byte* from) {
+  float value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// x[k0 .. k0 + count) times its blocks' scales, zero-padded to a multiple of 16. `scales` is null
+// for formats without scales, else the row of the grid.
+void pack_row(const float* x, int64_t k0, int64_t count, const std::byte* scales,
+              int64_t block_cols, float* to) {
+  if (scales == nullptr) {
+    std::memcpy(to, x + k0, static_cast<size_t>(count) * sizeof(float));
+  } else {
+    for (int64_t k = 0; k < count;) {
+      const int64_t block = (k0 + k) / block_cols;
+      const int64_t end = least(count, (block + 1) * block_cols - k0);
+      const float scale = load_scale(scales + block * 4) * 256.0f;
+      for (; k < end; ++k) to[k] = x[k0 + k] * scale;
+    }
+  }
+  for (int64_t k = count; k < pad16(count); ++k) to[k] = 0;
+}
+
+template <WeightFormat F>
+constexpr int64_t kBytes = F == WeightFormat::f32         ? 4
+                           : F == WeightFormat::fp8_block ? 1
+                                                          : 2;
+
+// Calls f(element, at) for `count` (a multiple of 16 after padding) weights of a row: whole
+// registers from the row itself, the rest from a zeroed copy, so that nothing past the row is read.
+struct TailCopy {
+  alignas(64) std::byte bytes[64 * 4];
+  TailCopy(const std::byte* from, int64_t size) {
+    std::memset(bytes, 0, sizeof bytes);
+    std::memcpy(bytes, from, static_cast<size_t>(size));
+  }
+};
+
+template <typename Isa>
+struct Blocked {
+  using Reg = typename Isa::Reg;
+  static constexpr int kParts = Isa::kParts;
+  static constexpr int kWidth = 16 / kParts;
+
+  struct Scratch {
+    float* packed;
+    float* sums;
+    float* decoded;
+  };
+
+  // `count` weights to floats, zero-padded to a multiple of 16.
+  template <WeightFormat F>
+  static void decode_row(const std::byte* from, int64_t count, float* to) {
+    int64_t k = 0;
+    for (; k + 64 <= count; k += 64) {
+      Reg out[4 * kParts];
+      Isa::template decode<F>(from + k * kBytes<F>, out);
+      for (int i = 0; i < 4 * kParts; ++i) Isa::store(to + k + i * kWidth, out[i]);
+    }
+    if (k == count) return;
+    const TailCopy tail(from + k * kBytes<F>, (count - k) * kBytes<F>);
+    for (int64_t i = 0; k + i < count; i += 16) {
+      Reg out[kParts];
+      Isa::template decode16<F>(tail.bytes + i * kBytes<F>, out);
+      for (int part = 0; part < kParts; ++part) Isa::store(to + k + i + part * kWidth, out[part]);
+    }
+  }
+
+  // 4 weight rows by X rows of x over `count` columns. Lanes do not meet, so a set with narrow
+  // registers takes the 16 lanes one part after the other. sums[j][i] is x row j, weight row i.
+  template <int X>
+  static void tile(const float* w, const float* x, int64_t row, int64_t count, bool fresh,
+                   float* sums) {
+    for (int part = 0; part < kParts; ++part) {
+      Reg acc[X][kGroup];
+      for (int j = 0; j < X; ++j) {
+        for (int i = 0; i < kGroup; ++i) {
+          acc[j][i] =
+              fresh ? Isa::zero() : Isa::load(sums + (j * kPanel + i) * kLanes + part * kWidth);
+        }
+      }
+      const float* wk = w + part * kWidth;
+      const float* xk = x + part * kWidth;
+      for (int64_t k = 0; k < count; k += 16) {
+        Reg weights[kGroup];
+        for (int i = 0; i < kGroup; ++i) weights[i] = Isa::load(wk + i * kChunk + k);
+        for (int j = 0; j < X; ++j) {
+          const Reg value = Isa::load(xk + j * row + k);
+          for (int i = 0; i < kGroup; ++i) acc[j][i] = Isa::fma(weights[i], value, acc[j][i]);
+        }
+      }
+      for (int j = 0; j < X; ++j) {
+        for (int i = 0; i < kGroup; ++i) {
+          Isa::store(sums + (j * kPanel + i) * kLanes + part * kWidth, acc[j][i]);
+        }
+      }
+    }
+  }
+
+  template <int X>
+  static void tile_of(int64_t rows, const float* w, const float* x, int64_t row, int64_t count,
+                      bool fresh, float* sums) {
+    if constexpr (X > 1) {
+      if (rows < X) return tile_of<X - 1>(rows, w, x, row, count, fresh, sums);
+    }
+    tile<X>(w, x, row, count, fresh, sums);
+  }
+
+  // A decoded panel (16 weight rows) times n packed rows of x, each `row` floats long.
+  static void multiply_panel(const float* decoded, int64_t groups, const float* x, int64_t n,
+                             int64_t row, int64_t count, bool fresh, float* sums) {
+    const int64_t tiles = (n + Isa::kTileX - 1) / Isa::kTileX;
+    for (int64_t t = 0; t < tiles; ++t) {
+      // Even cuts: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
+      const int64_t first = n * t / tiles;
+      const int64_t rows = n * (t + 1) / tiles - first;
+      for (int64_t group = 0; group < groups; ++group) {
+        tile_of<Isa::kTileX>(rows, decoded + group * kGroup * kChunk, x + first * row, row, count,
+                             fresh, sums + (first * kPanel + group * kGroup) * kLanes);
+      }
+    }
+  }
+
+  // Sums of one x row and up to 16 weight rows, to y.
+  static void finish(const float* sums, int64_t rows, float* y) {
+    if (rows == kPanel) return Isa::reduce(sums, y);
+    float all[kPanel];
+    Isa::reduce(sums, all);
+    for (int64_t i = 0; i < rows; ++i) y[i] = all[i];
+  }
+
+  // 4 weight rows times one packed x: decoded in registers and never stored.
+  template <WeightFormat F>
+  static void vector_group(const std::byte* const* rows, const float* x, int64_t cols,
+                           int64_t next_group, float* sums) {
+    // Bytes to fetch ahead of use; the end of a row is followed by the next group's row.
+    constexpr int64_t kAhead = 1024;
+    const int64_t row_bytes = cols * kBytes<F>;
+    Reg acc[kGroup][kParts];
+    for (int i = 0; i < kGroup; ++i) {
+      for (int part = 0; part < kParts; ++part) acc[i][part] = Isa::zero();
+    }
+    int64_t k = 0;
+    for (; k + 64 <= cols; k += 64) {
+      int64_t ahead = k * kBytes<F> + kAhead;
+      if (ahead >= row_bytes) ahead += next_group;
+      for (int i = 0; i < kGroup; ++i) {
+        for (int64_t line = 0; line < kBytes<F>; ++line) {
+          Isa::prefetch(rows[i] + ahead + line * 64);
+        }
+        Reg weights[4 * kParts];
+        Isa::template decode<F>(rows[i] + k * kBytes<F>, weights);
+        for (int step = 0; step < 4; ++step) {
+          for (int part = 0; part < kParts; ++part) {
+            acc[i][part] = Isa::fma(weights[step * kParts + part],
+                                    Isa::load(x + k + step * 16 + part * kWidth), acc[i][part]);
+          }
+        }
+      }
+    }
+    if (k < cols) {
+      for (int i = 0; i < kGroup; ++i) {
+        const TailCopy tail(rows[i] + k * kBytes<F>, (cols - k) * kBytes<F>);
+        for (int64_t at = 0; k + at < cols; at += 16) {
+          Reg weights[kParts];
+          Isa::template decode16<F>(tail.bytes + at * kBytes<F>, weights);
+          for (int part = 0; part < kParts; ++part) {
+            acc[i][part] =
+                Isa::fma(weights[part], Isa::load(x + k + at + part * kWidth), acc[i][part]);
+          }
+        }
+      }
+    }
+    for (int i = 0; i < kGroup; ++i) {
+      for (int part = 0; part < kParts; ++part) {
+        Isa::store(sums + i * kLanes + part * kWidth, acc[i][part]);
+      }
+    }
+  }
+
+  // Weight rows [first, first + rows) of the view and x rows of `part`; the rows share their
+  // scales.
+  struct Job {
+    const WeightView* w;
+    const float* x;
+    int64_t x_stride;
+    int64_t n;
+    float* y;  // of weight row `first`
+    int64_t y_stride;
+    int64_t first;
+    int64_t rows;
+    const std::byte* scales;
+  };
+
+  static void pack(const Job& job, int64_t k0, int64_t count, float* to) {
+    for (int64_t j = 0; j < job.n; ++j) {
+      pack_row(job.x + j * job.x_stride, k0, count, job.scales, job.w->block_cols,
+               to + j * pad16(count));
+    }
+  }
+
+  template <WeightFormat F>
+  static const std::byte* row_at(const Job& job, int64_t r) {
+    return job.w->data + (job.first + r) * job.w->cols * kBytes<F>;
+  }
+
+  template <WeightFormat F>
+  static void vector(const Job& job, const Scratch& scratch) {
+    const int64_t cols = job.w->cols;
+    pack(job, 0, cols, scratch.packed);
+    for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
+      const int64_t rows = least(kPanel, job.rows - panel);
+      for (int64_t group = 0; group < rows; group += kGroup) {
+        // Past the last row its bytes are read again and the sums dropped.
+        const std::byte* at[kGroup];
+        for (int64_t i = 0; i < kGroup; ++i) {
+          at[i] = row_at<F>(job, least(panel + group + i, job.rows - 1));
+        }
+        vector_group<F>(at, scratch.packed, cols, (kGroup - 1) * cols * kBytes<F>,
+                        scratch.sums + group * kLanes);
+      }
+      finish(scratch.sums, rows, job.y + panel);
+    }
+  }
+
+  // One chunk of columns of one panel.
+  template <WeightFormat F>
+  static void panel_chunk(const Job& job, int64_t panel, int64_t k0, const float* x, float* sums,
+                          const Scratch& scratch) {
+    const int64_t count = least(kChunk, job.w->cols - k0);
+    const int64_t rows = least(kPanel, job.rows - panel);
+    const int64_t groups = (rows + kGroup - 1) / kGroup;
+    for (int64_t i = 0; i < groups * kGroup; ++i) {
+      const std::byte* from = row_at<F>(job, least(panel + i, job.rows - 1)) + k0 * kBytes<F>;
+      decode_row<F>(from, count, scratch.decoded + i * kChunk);
+    }
+    multiply_panel(scratch.decoded, groups, x, job.n, pad16(count), pad16(count), k0 == 0, sums);
+  }
+
+  static void finish_panel(const Job& job, int64_t panel, const float* sums) {
+    const int64_t rows = least(kPanel, job.rows - panel);
+    for (int64_t j = 0; j < job.n; ++j) {
+      finish(sums + j * kPanel * kLanes, rows, job.y + j * job.y_stride + panel);
+    }
+  }
+
+  // All of x packed once, then panel by panel.
+  template <WeightFormat F>
+  static void panel_order(const Job& job, const Scratch& scratch) {
+    const int64_t cols = job.w->cols;
+    for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
+      pack(job, k0, least(kChunk, cols - k0), scratch.packed + k0 * job.n);
+    }
+    for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
+      for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
+        panel_chunk<F>(job, panel, k0, scratch.packed + k0 * job.n, scratch.sums, scratch);
+      }
+      finish_panel(job, panel, scratch.sums);
+    }
+  }
+
+  // x too large to stay in cache: chunk by chunk, each for up to 128 weight rows.
+  template <WeightFormat F>
+  static void chunk_order(const Job& job, const Scratch& scratch) {
+    const int64_t cols = job.w->cols;
+    const int64_t panel_sums = job.n * kPanel * kLanes;
+    for (int64_t block = 0; block < job.rows; block += kBlockRows) {
+      const int64_t end = least(block + kBlockRows, job.rows);
+      for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
+        pack(job, k0, least(kChunk, cols - k0), scratch.packed);
+        for (int64_t panel = block; panel < end; panel += kPanel) {
+          panel_chunk<F>(job, panel, k0, scratch.packed,
+                         scratch.sums + (panel - block) / kPanel * panel_sums, scratch);
+        }
+      }
+      for (int64_t panel = block; panel < end; panel += kPanel) {
+        finish_panel(job, panel, scratch.sums + (panel - block) / kPanel * panel_sums);
+      }
+    }
+  }
+
+  template <WeightFormat F>
+  static void run_format(const LinearPart& part) {
+    const WeightView& w = part.w;
+    Scratch scratch;
+    scratch.packed = reinterpret_cast<float*>(part.scratch);
+    scratch.sums = scratch.packed + kPackedFloats;
+    scratch.decoded = scratch.sums + kSumFloats;
+    const int64_t chunks = (part.x.rows + kMaxX - 1) / kMaxX;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const int64_t x_first = part.x.rows * chunk / chunks;
+      const int64_t n = part.x.rows * (chunk + 1) / chunks - x_first;
+      for (int64_t first = 0; first < w.rows;) {
+        int64_t rows = w.rows - first;
+        const std::byte* scales = nullptr;
+        if constexpr (F == WeightFormat::fp8_block) {
+          const int64_t scale_row = (w.first_row + first) / w.block_rows;
+          rows = least(rows, (scale_row + 1) * w.block_rows - w.first_row - first);
+          scales = w.scale + scale_row * w.scale_cols * 4;
+        }
+        const Job job = {&w,
+                         part.x.data + x_first * part.x.stride,
+                         part.x.stride,
+                         n,
+                         part.y.data + x_first * part.y.stride + first,
+                         part.y.stride,
+                         first,
+                         rows,
+                         scales};
+        const int64_t packed = n * pad16(w.cols);
+        if (n == 1 && packed <= kPackedFloats) {
+          vector<F>(job, scratch);
+        } else if (packed <= kPackedGoodFloats) {
+          panel_order<F>(job, scratch);
+        } else {
+          chunk_order<F>(job, scratch);
+        }
+        first += rows;
+      }
+    }
+  }
+
+  static void run(const LinearPart& part) {
+    if (part.w.cols == 0) {
+      for (int64_t j = 0; j < part.y.rows; ++j) {
+        for (int64_t r = 0; r < part.w.rows; ++r) part.y.data[j * part.y.stride + r] = 0;
+      }
+      return;
+    }
+    switch (part.w.format) {
+      case WeightFormat::f32:
+        return run_format<WeightFormat::f32>(part);
+      case WeightFormat::bf16:
+        return run_format<WeightFormat::bf16>(part);
+      case WeightFormat::f16:
+        return run_format<WeightFormat::f16>(part);
+      case WeightFormat::fp8_block:
+        return run_format<WeightFormat::fp8_block>(part);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace fathom

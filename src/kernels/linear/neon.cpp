@@ -1,0 +1,77 @@
+#if defined(__aarch64__)
+
+#include <arm_neon.h>
+
+#include "kernels/linear/blocked.h"
+
+namespace fathom {
+namespace {
+
+struct Neon {
+  using Reg = float32x4_t;
+  static constexpr int kParts = 4;
+  static constexpr int kTileX = 6;  // 24 accumulators, 4 weights, 1 activation of 32 registers
+
+  static Reg zero() { return vdupq_n_f32(0); }
+  static Reg load(const float* from) { return vld1q_f32(from); }
+  static void store(float* to, Reg value) { vst1q_f32(to, value); }
+  static Reg fma(Reg a, Reg b, Reg c) { return vfmaq_f32(c, a, b); }
+  static void prefetch(const std::byte* at) { __builtin_prefetch(at); }
+
+  static void widen_f16(uint16x8_t words, Reg* out) {
+    const float16x8_t halves = vreinterpretq_f16_u16(words);
+    out[0] = vcvt_f32_f16(vget_low_f16(halves));
+    out[1] = vcvt_high_f32_f16(halves);
+  }
+
+  template <WeightFormat F>
+  static void decode16(const std::byte* from, Reg* out) {
+    const uint8_t* at = reinterpret_cast<const uint8_t*>(from);
+    if constexpr (F == WeightFormat::f32) {
+      for (int i = 0; i < 4; ++i) out[i] = vreinterpretq_f32_u8(vld1q_u8(at + i * 16));
+    } else if constexpr (F == WeightFormat::bf16) {
+      for (int i = 0; i < 2; ++i) {
+        const uint16x8_t bits = vreinterpretq_u16_u8(vld1q_u8(at + i * 16));
+        out[i * 2] = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(bits), 16));
+        out[i * 2 + 1] = vreinterpretq_f32_u32(vshll_high_n_u16(bits, 16));
+      }
+    } else if constexpr (F == WeightFormat::f16) {
+      for (int i = 0; i < 2; ++i) {
+        widen_f16(vreinterpretq_u16_u8(vld1q_u8(at + i * 16)), out + i * 2);
+      }
+    } else {
+      // The byte's sign stays on top and its exponent and mantissa move to those of binary16,
+      // whose bias is larger by 8: the value divided by 256.
+      const int8x16_t codes = vreinterpretq_s8_u8(vld1q_u8(at));
+      const uint16x8_t mask = vdupq_n_u16(0xbfff);
+      const int16x8_t low = vshll_n_s8(vget_low_s8(codes), 7);
+      const int16x8_t high = vshll_high_n_s8(codes, 7);
+      widen_f16(vandq_u16(vreinterpretq_u16_s16(low), mask), out);
+      widen_f16(vandq_u16(vreinterpretq_u16_s16(high), mask), out + 2);
+    }
+  }
+
+  template <WeightFormat F>
+  static void decode(const std::byte* from, Reg* out) {
+    for (int i = 0; i < 4; ++i) decode16<F>(from + i * 16 * kBytes<F>, out + i * 4);
+  }
+
+  static void reduce(const float* acc, float* out) {
+    for (int i = 0; i < 16; ++i) {
+      const float* a = acc + i * 16;
+      const float32x4_t low = vaddq_f32(load(a), load(a + 8));
+      const float32x4_t high = vaddq_f32(load(a + 4), load(a + 12));
+      const float32x4_t four = vaddq_f32(low, high);
+      const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+      out[i] = vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+    }
+  }
+};
+
+}  // namespace
+
+const LinearKernels linear_neon = {Blocked<Neon>::run};
+
+}  // namespace fathom
+
+#endif
