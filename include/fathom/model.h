@@ -30,8 +30,8 @@ struct LoadOptions {
   int threads = 0;      // 0: every processor this process may use
   std::string kernels;  // "reference", "avx2", "avx512", "neon"; "": the fastest that runs here
   KvPrecision kv = KvPrecision::bf16;
-  int64_t context = 0;  // most tokens of one sequence; 0: decided from the folder's files
-  bool mtp = false;     // load the multi-token-prediction layer too
+  int64_t context = 0;    // most tokens of one sequence; 0: decided from the folder's files
+  bool mtp = false;       // load the multi-token-prediction layer too
   int64_t row_chunk = 0;  // tokens worked on at once inside a layer; 0: a good default
   const CancelToken* cancel = nullptr;
 };
@@ -84,8 +84,8 @@ class Cache {
 enum class FinishReason { stop, length, cancelled };
 const char* finish_reason_name(FinishReason reason);
 
-// One step of a generation. Text is whole characters; what may still become part of a stop string or
-// a tag is held back.
+// One step of a generation. Text is whole characters; what may still become part of a stop string
+// or a tag is held back.
 struct GenerateStep {
   int32_t id = 0;
   std::string text;       // the raw output's new text
@@ -96,18 +96,20 @@ struct GenerateStep {
 struct GenerateRequest {
   Prompt prompt;
   SamplingRequest sampling;
-  int64_t max_tokens = 0;  // of the thought and the answer together; 0: as many as the context takes
+  int64_t max_tokens =
+      0;  // of the thought and the answer together; 0: as many as the context takes
   std::vector<std::string> stop;  // never shown, found across tokens; in the answer only, where the
                                   // output is split, else anywhere
   std::vector<int32_t> stop_ids;  // besides the model's own end-of-sequence ids
   bool ignore_eos = false;
-  bool split_reasoning = true;    // tell thought and answer apart (else all is content)
+  bool split_reasoning = true;  // tell thought and answer apart (else all is content)
 
   // Called after every token, on the calling thread; false ends the generation.
   std::function<bool(const GenerateStep&)> on_step;
   // Called while the prompt is worked on, with the share that is done (0..1).
   std::function<void(double)> on_prefill;
-  const CancelToken* cancel = nullptr;  // looked at between layers: ends with FinishReason::cancelled
+  const CancelToken* cancel =
+      nullptr;             // looked at between layers: ends with FinishReason::cancelled
   Cache* cache = nullptr;  // reused as far as it matches the prompt, left with what was generated
 };
 
@@ -129,13 +131,13 @@ struct ForwardInput {
   std::vector<int32_t> ids;
   std::vector<float> embeddings;   // [n, hidden_size] instead of ids
   std::vector<int64_t> positions;  // [n] for RoPE; empty: counted on from the cache
-  // [n] of 0 and 1, empty: all 1. Zeros may only stand on the left (padding): those rows take no part
-  // and their outputs are zero; the others come out as without padding, to the bit.
+  // [n] of 0 and 1, empty: all 1. Zeros may only stand on the left (padding): those rows take no
+  // part and their outputs are zero; the others come out as without padding, to the bit.
   std::vector<uint8_t> attention_mask;
-  std::vector<int32_t> labels;     // [n]; asks for the loss; -100 is ignored
-  Cache* cache = nullptr;          // goes on from there, and is left with this pass added
+  std::vector<int32_t> labels;  // [n]; asks for the loss; -100 is ignored
+  Cache* cache = nullptr;       // goes on from there, and is left with this pass added
   bool logits = true;
-  bool last_logits_only = false;   // only the last row's
+  bool last_logits_only = false;  // only the last row's
   bool mtp_logits = false;
   bool hidden_states = false;
   bool attentions = false;
@@ -143,7 +145,7 @@ struct ForwardInput {
 };
 
 struct ForwardOutput {
-  int64_t rows = 0;      // n
+  int64_t rows = 0;  // n
   int64_t vocab = 0;
   int64_t hidden = 0;
   int64_t layers = 0;
@@ -187,8 +189,8 @@ class Model {
   bool has_tokenizer() const;
   // `control_tokens`: whether added tokens in the text become their ids.
   std::vector<int32_t> tokenize(std::string_view text, bool control_tokens = true) const;
-  // A raw prompt: tokenize(), with the beginning-of-sequence token in front where the tokenizer asks
-  // for one and the text does not already begin with it.
+  // A raw prompt: tokenize(), with the beginning-of-sequence token in front where the tokenizer
+  // asks for one and the text does not already begin with it.
   Prompt raw_prompt(std::string_view text) const;
   std::string detokenize(std::span<const int32_t> ids) const;
   // A chat: `messages_json` is an OpenAI messages array. Control tokens inside messages stay text.

@@ -45,9 +45,9 @@ class KvPagePool {
   std::vector<Buffer> free_;
 };
 
-// What one sequence has cached: positions 0 .. length() - 1. Copying shares every page (fork, prefix
-// sharing); writing copies a shared page first. Used by one thread, except that rows of different
-// positions may be written by different threads between prepare() and commit().
+// What one sequence has cached: positions 0 .. length() - 1. Copying shares every page (fork,
+// prefix sharing); writing copies a shared page first. Used by one thread, except that rows of
+// different positions may be written by different threads between prepare() and commit().
 class KvSequence {
  public:
   explicit KvSequence(KvPagePool& pool) : pool_(&pool) {}

@@ -13,8 +13,8 @@ namespace fathom {
 
 class ResidentExpertStore : public ExpertStore {
  public:
-  // experts[layer][expert]; layers without routed experts stay empty. The views' memory must outlive
-  // the store. `row_chunk` rows at most are worked on at once.
+  // experts[layer][expert]; layers without routed experts stay empty. The views' memory must
+  // outlive the store. `row_chunk` rows at most are worked on at once.
   ResidentExpertStore(const KernelContext& context, std::vector<std::vector<GatedMlp>> experts,
                       int64_t row_chunk);
 

@@ -20,11 +20,16 @@ constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
 
 WeightFormat format_of(const TensorInfo& tensor) {
   switch (tensor.dtype) {
-    case Dtype::f8_e4m3: return WeightFormat::fp8_block;
-    case Dtype::bf16: return WeightFormat::bf16;
-    case Dtype::f16: return WeightFormat::f16;
-    case Dtype::f32: return WeightFormat::f32;
-    default: fail_input("{}: dtype {} is no weight format", tensor.name, dtype_name(tensor.dtype));
+    case Dtype::f8_e4m3:
+      return WeightFormat::fp8_block;
+    case Dtype::bf16:
+      return WeightFormat::bf16;
+    case Dtype::f16:
+      return WeightFormat::f16;
+    case Dtype::f32:
+      return WeightFormat::f32;
+    default:
+      fail_input("{}: dtype {} is no weight format", tensor.name, dtype_name(tensor.dtype));
   }
 }
 
@@ -129,10 +134,14 @@ void widen(WeightFormat format, const std::byte* from, int64_t count, float* to)
 
 void widen(Dtype dtype, const std::byte* from, int64_t count, float* to) {
   switch (dtype) {
-    case Dtype::f32: return widen(WeightFormat::f32, from, count, to);
-    case Dtype::bf16: return widen(WeightFormat::bf16, from, count, to);
-    case Dtype::f16: return widen(WeightFormat::f16, from, count, to);
-    default: fail_input("dtype {} cannot be widened", dtype_name(dtype));
+    case Dtype::f32:
+      return widen(WeightFormat::f32, from, count, to);
+    case Dtype::bf16:
+      return widen(WeightFormat::bf16, from, count, to);
+    case Dtype::f16:
+      return widen(WeightFormat::f16, from, count, to);
+    default:
+      fail_input("dtype {} cannot be widened", dtype_name(dtype));
   }
 }
 

@@ -123,9 +123,10 @@ void DeepseekModel::attention(const LayerWeights& w, int64_t layer, Sweep& sweep
       part = probabilities.middle_rows(first * config_.num_attention_heads,
                                        count * config_.num_attention_heads);
     }
-    mla_.forward(w.attention, layer,
-                 std::span(sweep.rows).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
-                 normed, hidden, trace.attentions != nullptr ? &part : nullptr);
+    mla_.forward(
+        w.attention, layer,
+        std::span(sweep.rows).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
+        normed, hidden, trace.attentions != nullptr ? &part : nullptr);
   }
 }
 

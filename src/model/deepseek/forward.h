@@ -38,8 +38,8 @@ class DeepseekModel {
   int64_t cache_layers() const { return static_cast<int64_t>(weights_->layers.size()); }
   const Rope& rope() const { return mla_.rope(); }
 
-  // Starts a sweep: cache positions for its rows, the embedding of their tokens, scratch. All that a
-  // sweep allocates is allocated here.
+  // Starts a sweep: cache positions for its rows, the embedding of their tokens, scratch. All that
+  // a sweep allocates is allocated here.
   void begin(Sweep& sweep);
   // The same with the caller's own input embeddings [rows, hidden] instead of tokens.
   void begin(Sweep& sweep, Span2d<const float> embeddings);
@@ -53,8 +53,8 @@ class DeepseekModel {
   // Logits [n, vocab] of such rows.
   void head(Span2d<const float> final_hidden, Span2d<float> logits) const;
 
-  // Starts a sweep through the MTP layer: row i holds the *next* token t_{i+1} at its own position i,
-  // final_hidden[i] is the main model's h_i. advance() once, then mtp_head().
+  // Starts a sweep through the MTP layer: row i holds the *next* token t_{i+1} at its own position
+  // i, final_hidden[i] is the main model's h_i. advance() once, then mtp_head().
   void begin_mtp(Sweep& sweep, Span2d<const float> final_hidden);
   void mtp_head(const Sweep& sweep, Span2d<float> logits) const;
 

@@ -62,7 +62,8 @@ void Mla::forward(const AttentionWeights& w, int64_t layer, std::span<const Swee
   // Rows of one sequence attend together.
   for (int64_t first = 0; first < n;) {
     int64_t end = first + 1;
-    while (end < n && rows[static_cast<size_t>(end)].cache == rows[static_cast<size_t>(first)].cache) {
+    while (end < n &&
+           rows[static_cast<size_t>(end)].cache == rows[static_cast<size_t>(first)].cache) {
       ++end;
     }
     attend(layer, rows.subspan(static_cast<size_t>(first), static_cast<size_t>(end - first)), first,

@@ -46,18 +46,18 @@ class Mla {
   int64_t nope_;
   int64_t value_;
 
-  Matrix q_a_;        // [rows, q_lora_rank]
-  Matrix q_;          // [rows, heads * qk_head_dim]
-  Matrix kv_;         // [rows, kv_lora_rank + qk_rope_head_dim]
-  Matrix cache_row_;  // the same, normed and rotated
-  Matrix angles_;     // [rows, qk_rope_head_dim]
-  Matrix absorbed_;   // [rows * heads, kv_lora_rank + qk_rope_head_dim]
-  Matrix summed_;     // [rows * heads, kv_lora_rank]
-  Matrix values_;     // [rows, heads * v_head_dim]
-  Matrix out_;        // [rows, hidden]
-  std::vector<HeadProduct> products_;          // [heads]
-  std::vector<const std::byte*> blocks_;       // [pages]
-  std::vector<int64_t> positions_;             // [rows]
+  Matrix q_a_;                            // [rows, q_lora_rank]
+  Matrix q_;                              // [rows, heads * qk_head_dim]
+  Matrix kv_;                             // [rows, kv_lora_rank + qk_rope_head_dim]
+  Matrix cache_row_;                      // the same, normed and rotated
+  Matrix angles_;                         // [rows, qk_rope_head_dim]
+  Matrix absorbed_;                       // [rows * heads, kv_lora_rank + qk_rope_head_dim]
+  Matrix summed_;                         // [rows * heads, kv_lora_rank]
+  Matrix values_;                         // [rows, heads * v_head_dim]
+  Matrix out_;                            // [rows, hidden]
+  std::vector<HeadProduct> products_;     // [heads]
+  std::vector<const std::byte*> blocks_;  // [pages]
+  std::vector<int64_t> positions_;        // [rows]
 };
 
 }  // namespace fathom

@@ -31,13 +31,13 @@ class Moe {
   ExpertStore* experts_;
   int64_t top_k_;
   Router router_;
-  Matrix logits_;  // [rows, n_routed_experts]
+  Matrix logits_;                      // [rows, n_routed_experts]
   std::vector<RouterChoice> choices_;  // [rows * top_k]
   // The choices again, by expert: counts, then the rows and weights of each group.
-  std::vector<int64_t> begin_;         // [n_routed_experts + 1]
-  std::vector<int32_t> group_rows_;    // [rows * top_k]
-  std::vector<float> group_weights_;   // [rows * top_k]
-  std::vector<ExpertGroup> groups_;    // [n_routed_experts at the most]
+  std::vector<int64_t> begin_;        // [n_routed_experts + 1]
+  std::vector<int32_t> group_rows_;   // [rows * top_k]
+  std::vector<float> group_weights_;  // [rows * top_k]
+  std::vector<ExpertGroup> groups_;   // [n_routed_experts at the most]
 };
 
 }  // namespace fathom

@@ -36,8 +36,8 @@ Rope::Rope(const DeepseekConfig& config) : config_(config), dim_(config.qk_rope_
   }
 }
 
-// Every step is rounded to float32 as the reference rounds it: at position 160,000 the last bit of a
-// frequency is a hundredth of a radian.
+// Every step is rounded to float32 as the reference rounds it: at position 160,000 the last bit of
+// a frequency is a hundredth of a radian.
 float Rope::frequency(int64_t pair, double base) const {
   const RopeScaling& scaling = config_.rope_scaling;
   const float exponent = static_cast<float>(2 * pair) / static_cast<float>(dim_);

@@ -1,4 +1,5 @@
-// Rotary position embedding of DeepseekV3: interleaved pairs, scaling none, linear, dynamic or yarn.
+// Rotary position embedding of DeepseekV3: interleaved pairs, scaling none, linear, dynamic or
+// yarn.
 #pragma once
 
 #include <cstdint>

@@ -26,9 +26,9 @@ class Router {
  public:
   explicit Router(const RouterOptions& options);
 
-  // logits [n_routed_experts] from the router's matrix; bias = e_score_correction_bias, which steers
-  // the choice and never the weight. Fills `chosen` [num_experts_per_tok] in order of choice, best
-  // first; ties go to the lowest index.
+  // logits [n_routed_experts] from the router's matrix; bias = e_score_correction_bias, which
+  // steers the choice and never the weight. Fills `chosen` [num_experts_per_tok] in order of
+  // choice, best first; ties go to the lowest index.
   void choose(std::span<const float> logits, const float* bias, std::span<RouterChoice> chosen);
 
  private:

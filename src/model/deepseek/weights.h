@@ -14,16 +14,16 @@ namespace fathom {
 
 // Shapes in config.json's names. Pointers without a tensor behind them are null, views empty.
 struct AttentionWeights {
-  WeightView q_proj;               // [heads * qk_head_dim, hidden]; only where q_lora_rank is null
-  WeightView q_a_proj;             // [q_lora_rank, hidden]
-  const float* q_a_bias = nullptr;       // [q_lora_rank], attention_bias
+  WeightView q_proj;                // [heads * qk_head_dim, hidden]; only where q_lora_rank is null
+  WeightView q_a_proj;              // [q_lora_rank, hidden]
+  const float* q_a_bias = nullptr;  // [q_lora_rank], attention_bias
   const float* q_a_layernorm = nullptr;  // [q_lora_rank]
-  WeightView q_b_proj;             // [heads * qk_head_dim, q_lora_rank]
-  WeightView kv_a_proj_with_mqa;   // [kv_lora_rank + qk_rope_head_dim, hidden]
+  WeightView q_b_proj;                   // [heads * qk_head_dim, q_lora_rank]
+  WeightView kv_a_proj_with_mqa;         // [kv_lora_rank + qk_rope_head_dim, hidden]
   const float* kv_a_bias = nullptr;
   const float* kv_a_layernorm = nullptr;  // [kv_lora_rank]
-  WeightView kv_b_proj;            // per head qk_nope_head_dim key rows, then v_head_dim value rows
-  WeightView o_proj;               // [hidden, heads * v_head_dim]
+  WeightView kv_b_proj;  // per head qk_nope_head_dim key rows, then v_head_dim value rows
+  WeightView o_proj;     // [hidden, heads * v_head_dim]
   const float* o_bias = nullptr;
 };
 
@@ -32,27 +32,27 @@ struct LayerWeights {
   const float* post_attention_layernorm = nullptr;  // [hidden]
   AttentionWeights attention;
   bool moe = false;
-  GatedMlp dense_mlp;     // where not moe
-  WeightView router;      // [n_routed_experts, hidden]
+  GatedMlp dense_mlp;                              // where not moe
+  WeightView router;                               // [n_routed_experts, hidden]
   const float* e_score_correction_bias = nullptr;  // [n_routed_experts]
-  GatedMlp shared_experts;  // empty where n_shared_experts is 0
+  GatedMlp shared_experts;                         // empty where n_shared_experts is 0
 };
 
 // The multi-token-prediction layer: its decoder layer is layers[num_hidden_layers].
 struct MtpWeights {
   const float* enorm = nullptr;
   const float* hnorm = nullptr;
-  WeightView eh_proj;      // [hidden, 2 * hidden]
+  WeightView eh_proj;       // [hidden, 2 * hidden]
   WeightView embed_tokens;  // its own copy, or the main one
   const float* shared_head_norm = nullptr;
   WeightView shared_head;  // likewise
 };
 
 struct DeepseekWeights {
-  WeightView embed_tokens;  // [vocab, hidden]
+  WeightView embed_tokens;           // [vocab, hidden]
   std::vector<LayerWeights> layers;  // num_hidden_layers, and one more where MTP is loaded
-  const float* norm = nullptr;  // [hidden]
-  WeightView lm_head;       // [vocab, hidden]
+  const float* norm = nullptr;       // [hidden]
+  WeightView lm_head;                // [vocab, hidden]
   bool has_mtp = false;
   MtpWeights mtp;
 

@@ -1,0 +1,36 @@
+#include "engine/context_length.h"
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+
+namespace fathom {
+
+ContextDecision decide_context(const DeepseekConfig& config,
+                               std::optional<int64_t> tokenizer_model_max_length, int64_t asked) {
+  const int64_t most = config.max_position_embeddings;
+  const std::string stated = tokenizer_model_max_length
+                                 ? fmt::format("config.json says {}, tokenizer_config.json {}",
+                                               most, *tokenizer_model_max_length)
+                                 : fmt::format("config.json says {}", most);
+  if (asked < 0) fail_usage("--ctx {}: a context has at least one token", asked);
+  if (asked > 0) {
+    if (asked > most && config.rope_scaling.type != RopeType::dynamic) {
+      fail_usage("--ctx {} is more than the model's max_position_embeddings, {}", asked, most);
+    }
+    std::string reason = fmt::format("--ctx ({})", stated);
+    if (asked > most) {
+      reason +=
+          "; beyond max_position_embeddings dynamic scaling changes with the length, so "
+          "there results depend on how a prompt is cut";
+    }
+    return {asked, reason};
+  }
+  if (tokenizer_model_max_length && *tokenizer_model_max_length < most) {
+    return {*tokenizer_model_max_length,
+            fmt::format("the smaller of two ({}); --ctx takes up to {}", stated, most)};
+  }
+  return {most, stated};
+}
+
+}  // namespace fathom

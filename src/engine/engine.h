@@ -1,0 +1,68 @@
+// A loaded model and everything that computes with it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/threads.h"
+#include "cache/kv_cache.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/hf_config.h"
+#include "engine/text_folder.h"
+#include "experts/resident_store.h"
+#include "fathom/model.h"
+#include "kernels/context.h"
+#include "model/deepseek/forward.h"
+
+namespace fathom {
+
+class Engine {
+ public:
+  explicit Engine(const LoadOptions& options);
+
+  const ModelInfo& info() const { return info_; }
+  const DeepseekConfig& config() const { return config_; }
+  DeepseekModel& model() { return *model_; }
+  const std::shared_ptr<KvPagePool>& pages() const { return pages_; }
+  const GenerationConfig& generation_config() const { return generation_config_; }
+  // nullptr where the folder has no tokenizer.
+  const TextFolder* text() const { return text_ ? &*text_ : nullptr; }
+  // The same, or Error(input).
+  const TextFolder& text_or_fail() const;
+
+  // Error(usage) naming the first id outside the vocabulary.
+  void check_ids(std::span<const int32_t> ids) const;
+  // Takes a begun sweep through all layers. On cancellation its sequences are cut back to their
+  // length before the sweep, and the error goes on to the caller.
+  void run(Sweep& sweep, const CancelToken* cancel, const std::function<void(double)>& on_progress,
+           const SweepTrace& trace = {});
+
+ private:
+  ModelInfo info_;
+  DeepseekConfig config_;
+  GenerationConfig generation_config_;
+  std::optional<TextFolder> text_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<KernelContext> context_;
+  DeepseekWeights weights_;
+  std::unique_ptr<ExpertStore> experts_;
+  std::unique_ptr<DeepseekModel> model_;
+  std::shared_ptr<KvPagePool> pages_;
+};
+
+// A sequence's cache and the ids it holds, behind the public Cache.
+struct Cache::Impl {
+  std::shared_ptr<KvPagePool> pool;  // outlives the pages
+  std::optional<KvSequence> sequence;
+  std::vector<int32_t> ids;  // empty where the cache was filled from embeddings
+
+  // The sequence, made on first use. A cache belongs to the model it was first used with:
+  // Error(usage) otherwise.
+  KvSequence& in(const std::shared_ptr<KvPagePool>& pages);
+};
+
+ForwardOutput forward(Engine& engine, const ForwardInput& input, Cache::Impl& cache);
+GenerateResult generate(Engine& engine, const GenerateRequest& request, Cache::Impl& cache);
+
+}  // namespace fathom

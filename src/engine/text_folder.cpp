@@ -1,0 +1,64 @@
+#include "engine/text_folder.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "text/reasoning.h"
+
+namespace fathom {
+
+bool TextFolder::present(const std::string& folder) {
+  return std::filesystem::exists(folder + "/tokenizer.json");
+}
+
+TextFolder TextFolder::open(const std::string& folder) {
+  if (!present(folder)) {
+    fail(ErrorKind::io, "{}: there is no tokenizer.json, which text needs", folder);
+  }
+  TextFolder text(Tokenizer::load(folder), folder);
+  const std::string& source = text.tokenizer_.chat_template();
+  if (!source.empty()) text.template_ = ChatTemplate::parse(source, "chat template");
+  return text;
+}
+
+Prompt TextFolder::raw_prompt(std::string_view text) const {
+  Prompt prompt;
+  prompt.ids = tokenizer_.encode(text, ControlTokens::parse);
+  const std::optional<TokenId> bos = tokenizer_.id_of(tokenizer_.bos_token());
+  if (bos && tokenizer_.add_bos_token() && (prompt.ids.empty() || prompt.ids.front() != *bos)) {
+    prompt.ids.insert(prompt.ids.begin(), *bos);
+  }
+  prompt.opens_thought = prompt_opens_thought(text);
+  return prompt;
+}
+
+RenderedPrompt TextFolder::render_pieces(std::string_view messages_json,
+                                         bool add_generation_prompt) const {
+  if (!template_) {
+    fail_input("{}: there is no chat template (tokenizer_config.json, chat_template.jinja)",
+               folder_);
+  }
+  const nlohmann::ordered_json messages = parse_ordered_json(messages_json, "messages");
+  RenderOptions options;
+  options.add_generation_prompt = add_generation_prompt;
+  return template_->render(normalise_messages(messages), tokenizer_, options);
+}
+
+Prompt TextFolder::render(std::string_view messages_json, bool add_generation_prompt) const {
+  const RenderedPrompt pieces = render_pieces(messages_json, add_generation_prompt);
+  Prompt prompt;
+  prompt.ids = encode_prompt(pieces, tokenizer_);
+  prompt.opens_thought = prompt_opens_thought(pieces.text());
+  return prompt;
+}
+
+GenerationConfig read_generation_config(const std::string& folder) {
+  const std::string path = folder + "/generation_config.json";
+  if (!std::filesystem::exists(path)) return {};
+  return parse_generation_config(read_text(path, 1 << 20), path);
+}
+
+}  // namespace fathom

@@ -1,0 +1,41 @@
+// The text side of a model folder: tokenizer, chat template, generation defaults. Needs no weights.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/hf_config.h"
+#include "fathom/model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace fathom {
+
+class TextFolder {
+ public:
+  // Error(io) where the folder has no tokenizer.json.
+  static TextFolder open(const std::string& folder);
+  static bool present(const std::string& folder);
+
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+
+  // See Model::raw_prompt and Model::render.
+  Prompt raw_prompt(std::string_view text) const;
+  Prompt render(std::string_view messages_json, bool add_generation_prompt) const;
+  // The rendered pieces themselves. Error(input) where the folder carries no template.
+  RenderedPrompt render_pieces(std::string_view messages_json, bool add_generation_prompt) const;
+
+ private:
+  TextFolder(Tokenizer tokenizer, std::string folder)
+      : tokenizer_(std::move(tokenizer)), folder_(std::move(folder)) {}
+
+  Tokenizer tokenizer_;
+  std::optional<ChatTemplate> template_;
+  std::string folder_;
+};
+
+// generation_config.json of a folder; empty where there is none.
+GenerationConfig read_generation_config(const std::string& folder);
+
+}  // namespace fathom
