@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "text/tokenizer.h"
 
@@ -23,10 +24,14 @@ struct ReasoningDelta {
 // Splits a model's output at </think>: by id where the vocabulary has the tag as one token (a tag
 // spelled out in pieces inside a thought is text), by text where it has not (then also when the tag
 // is cut across tokens). Handles: a prompt that already opened the thought, a model that opens it
-// itself, one that never closes it, empty thoughts, text before the opening tag (it is content). The
-// white space just after either tag and just before the closing one belongs to neither part. After
-// the first close tags are plain text. Text that might still become part of a tag, or white space
-// that might be followed by one, is held back; finish() flushes it.
+// itself (also where the prompt had), one that never closes it, empty thoughts, text before the
+// opening tag (it is content). The white space just after either tag and just before the closing
+// one belongs to neither part, nor does white space alone before the opening tag; so a thought of
+// white space yields no reasoning and no delta. After the first close tags are plain text; so is an
+// opening tag within a thought's words, and a closing one after an answer that no thought preceded
+// (at its very beginning it closes an empty thought). Text that might still become part of a tag,
+// or white space that might be followed by one, is held back; finish() flushes it. The deltas,
+// joined, do not depend on the cuts.
 class ReasoningSplitter {
  public:
   struct Tags {
@@ -51,9 +56,16 @@ class ReasoningSplitter {
  private:
   enum class State { before, inside, after_close, content };
   void feed(std::string_view text, bool find_tags, ReasoningDelta& out);
+  void release(bool find_tags, ReasoningDelta& out);
+  void emit(std::string_view text, ReasoningDelta& out);
+  void open_tag(ReasoningDelta& out);
+  void close_tag(ReasoningDelta& out);
+  std::pair<bool, bool> tags_that_count(bool find_tags) const;
 
   Tags tags_;
   State state_;
+  bool reasoning_begun_ = false;
+  bool content_begun_ = false;
   std::string held_;
 };
 
