@@ -63,6 +63,8 @@ struct Prompt {
   bool opens_thought = false;  // it ends inside <think>, so the output begins with the thought
 };
 
+struct CacheState;
+
 // What one sequence has cached, for going on later. Copying shares memory until one side goes on.
 class Cache {
  public:
@@ -77,8 +79,7 @@ class Cache {
 
  private:
   friend class Model;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<CacheState> state_;
 };
 
 enum class FinishReason { stop, length, cancelled };

@@ -120,7 +120,7 @@ void Engine::run(Sweep& sweep, const CancelToken* cancel,
   }
 }
 
-KvSequence& Cache::Impl::in(const std::shared_ptr<KvPagePool>& pages) {
+KvSequence& CacheState::in(const std::shared_ptr<KvPagePool>& pages) {
   if (!sequence) {
     pool = pages;
     sequence.emplace(*pages);

@@ -52,7 +52,7 @@ class Engine {
 };
 
 // A sequence's cache and the ids it holds, behind the public Cache.
-struct Cache::Impl {
+struct CacheState {
   std::shared_ptr<KvPagePool> pool;  // outlives the pages
   std::optional<KvSequence> sequence;
   std::vector<int32_t> ids;  // empty where the cache was filled from embeddings
@@ -62,7 +62,7 @@ struct Cache::Impl {
   KvSequence& in(const std::shared_ptr<KvPagePool>& pages);
 };
 
-ForwardOutput forward(Engine& engine, const ForwardInput& input, Cache::Impl& cache);
-GenerateResult generate(Engine& engine, const GenerateRequest& request, Cache::Impl& cache);
+ForwardOutput forward(Engine& engine, const ForwardInput& input, CacheState& cache);
+GenerateResult generate(Engine& engine, const GenerateRequest& request, CacheState& cache);
 
 }  // namespace fathom

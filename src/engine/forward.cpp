@@ -137,7 +137,7 @@ void mtp_logits(Engine& engine, const ForwardInput& input, const Plan& plan,
 
 }  // namespace
 
-ForwardOutput forward(Engine& engine, const ForwardInput& input, Cache::Impl& cache) {
+ForwardOutput forward(Engine& engine, const ForwardInput& input, CacheState& cache) {
   KvSequence& sequence = cache.in(engine.pages());
   const int64_t cached = sequence.length();
   const Plan plan = check(engine, input, cached);

@@ -36,7 +36,7 @@ SamplingOptions resolve(const SamplingRequest& asked, const GenerationConfig& de
 
 // Leaves in the cache what matches the prompt, and at least the prompt's last token to compute:
 // its logits are wanted.
-int64_t reuse(Cache::Impl& cache, KvSequence& sequence, std::span<const int32_t> prompt) {
+int64_t reuse(CacheState& cache, KvSequence& sequence, std::span<const int32_t> prompt) {
   const size_t most = std::min(cache.ids.size(), prompt.size() - 1);
   size_t same = 0;
   while (same < most && cache.ids[same] == prompt[same]) ++same;
@@ -46,7 +46,7 @@ int64_t reuse(Cache::Impl& cache, KvSequence& sequence, std::span<const int32_t>
 }
 
 // Runs `ids`, which follow what is cached, and leaves the last one's logits in `logits`.
-void step(Engine& engine, Cache::Impl& cache, KvSequence& sequence, std::span<const int32_t> ids,
+void step(Engine& engine, CacheState& cache, KvSequence& sequence, std::span<const int32_t> ids,
           const GenerateRequest& request, bool prefill, Matrix& logits) {
   Sweep sweep;
   sweep.rows.reserve(ids.size());
@@ -75,7 +75,7 @@ bool ends(const Engine& engine, const GenerateRequest& request, int32_t id) {
 
 }  // namespace
 
-GenerateResult generate(Engine& engine, const GenerateRequest& request, Cache::Impl& cache) {
+GenerateResult generate(Engine& engine, const GenerateRequest& request, CacheState& cache) {
   const std::span<const int32_t> prompt = request.prompt.ids;
   const int64_t context = engine.info().context.tokens;
   if (prompt.empty()) fail_usage("the prompt is empty");

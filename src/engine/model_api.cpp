@@ -4,25 +4,25 @@
 
 namespace fathom {
 
-Cache::Cache() : impl_(std::make_unique<Impl>()) {}
-Cache::Cache(const Cache& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
+Cache::Cache() : state_(std::make_unique<CacheState>()) {}
+Cache::Cache(const Cache& other) : state_(std::make_unique<CacheState>(*other.state_)) {}
 Cache::Cache(Cache&&) noexcept = default;
 Cache& Cache::operator=(Cache other) noexcept {
-  std::swap(impl_, other.impl_);
+  std::swap(state_, other.state_);
   return *this;
 }
 Cache::~Cache() = default;
 
-int64_t Cache::length() const { return impl_->sequence ? impl_->sequence->length() : 0; }
+int64_t Cache::length() const { return state_->sequence ? state_->sequence->length() : 0; }
 
 void Cache::truncate(int64_t length) {
   if (length < 0 || length > this->length()) {
     throw Error(ErrorKind::usage, "cache: cannot be cut to " + std::to_string(length) + " of " +
                                       std::to_string(this->length()) + " tokens");
   }
-  if (impl_->sequence) impl_->sequence->truncate(length);
-  if (impl_->ids.size() > static_cast<size_t>(length))
-    impl_->ids.resize(static_cast<size_t>(length));
+  if (state_->sequence) state_->sequence->truncate(length);
+  if (state_->ids.size() > static_cast<size_t>(length))
+    state_->ids.resize(static_cast<size_t>(length));
 }
 
 const char* finish_reason_name(FinishReason reason) {
@@ -70,12 +70,12 @@ Prompt Model::render(std::string_view messages_json, bool add_generation_prompt)
 
 ForwardOutput Model::forward(const ForwardInput& input) {
   Cache own;
-  return fathom::forward(impl_->engine, input, *(input.cache ? *input.cache : own).impl_);
+  return fathom::forward(impl_->engine, input, *(input.cache ? *input.cache : own).state_);
 }
 
 GenerateResult Model::generate(const GenerateRequest& request) {
   Cache own;
-  return fathom::generate(impl_->engine, request, *(request.cache ? *request.cache : own).impl_);
+  return fathom::generate(impl_->engine, request, *(request.cache ? *request.cache : own).state_);
 }
 
 }  // namespace fathom
