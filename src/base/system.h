@@ -18,6 +18,10 @@ int processor_count();
 // Bytes of memory that can be taken now without swapping; 0 where unknown.
 uint64_t available_memory();
 
+// Bytes that this process may still write to the file system of `folder`; the largest number where
+// unknown.
+uint64_t free_disk_bytes(const std::string& folder);
+
 // True where the stream is a terminal.
 bool stdin_is_terminal();
 bool stdout_is_terminal();

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,12 @@ uint64_t available_memory() {
   const uint64_t shared = kib["Shmem:"];
   const uint64_t sum = kib["MemFree:"] + kib["Buffers:"] + (cached > shared ? cached - shared : 0);
   return std::min(sum, kib["MemTotal:"]) * 1024;
+}
+
+uint64_t free_disk_bytes(const std::string& folder) {
+  struct statvfs status {};
+  if (statvfs(folder.c_str(), &status) != 0) return UINT64_MAX;
+  return uint64_t{status.f_bavail} * status.f_frsize;
 }
 
 bool stdin_is_terminal() { return isatty(STDIN_FILENO) != 0; }
