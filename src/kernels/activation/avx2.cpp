@@ -1,7 +1,11 @@
-#include "kernels/activation/activation.h"
+#if defined(__AVX2__)
+#include "kernels/combine/vector_avx2.h"
+// The register type comes first.
+#include "kernels/activation/tiles.h"
 
-#if defined(__x86_64__)
 namespace fathom {
-const ActivationKernels activation_avx2 = activation_reference;
+
+const ActivationKernels activation_avx2 = {silu_multiply};
+
 }  // namespace fathom
 #endif

@@ -1,7 +1,11 @@
-#include "kernels/attention/attention.h"
+#if defined(__AVX2__)
+#include "kernels/combine/vector_avx2.h"
+// The register type comes first.
+#include "kernels/attention/tiles.h"
 
-#if defined(__x86_64__)
 namespace fathom {
-const AttentionKernels attention_avx2 = attention_reference;
+
+const AttentionKernels attention_avx2 = {load_rows, dots, softmax};
+
 }  // namespace fathom
 #endif

@@ -1,7 +1,11 @@
-#include "kernels/combine/combine.h"
+#if defined(__AVX2__)
+#include "kernels/combine/vector_avx2.h"
+// The register type comes first.
+#include "kernels/combine/tiles.h"
 
-#if defined(__x86_64__)
 namespace fathom {
-const CombineKernels combine_avx2 = combine_reference;
+
+const CombineKernels combine_avx2 = {decode, update};
+
 }  // namespace fathom
 #endif

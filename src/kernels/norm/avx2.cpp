@@ -1,7 +1,11 @@
-#include "kernels/norm/norm.h"
+#if defined(__AVX2__)
+#include "kernels/combine/vector_avx2.h"
+// The register type comes first.
+#include "kernels/norm/tiles.h"
 
-#if defined(__x86_64__)
 namespace fathom {
-const NormKernels norm_avx2 = norm_reference;
+
+const NormKernels norm_avx2 = {row};
+
 }  // namespace fathom
 #endif

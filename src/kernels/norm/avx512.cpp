@@ -1,7 +1,11 @@
-#include "kernels/norm/norm.h"
+#if defined(__AVX512F__)
+#include "kernels/combine/vector_avx512.h"
+// The register type comes first.
+#include "kernels/norm/tiles.h"
 
-#if defined(__x86_64__)
 namespace fathom {
-const NormKernels norm_avx512 = norm_reference;
+
+const NormKernels norm_avx512 = {row};
+
 }  // namespace fathom
 #endif

@@ -1,7 +1,11 @@
-#include "kernels/norm/norm.h"
-
 #if defined(__aarch64__)
+#include "kernels/combine/vector_neon.h"
+// The register type comes first.
+#include "kernels/norm/tiles.h"
+
 namespace fathom {
-const NormKernels norm_neon = norm_reference;
+
+const NormKernels norm_neon = {row};
+
 }  // namespace fathom
 #endif
