@@ -1,6 +1,7 @@
 #include "kernels/combine/combine.h"
 
 #include <cstring>
+#include <map>
 
 #include "kernels/linear/linear.h"
 #include "numerics/fp8_e4m3.h"
@@ -89,7 +90,9 @@ const KernelSet& reference() { return kernels_named("reference"); }
 std::vector<float> run(const KernelSet& set, int threads, const std::vector<float>& p, int64_t n,
                        const WeightView& w, std::vector<float> y, CombineMode mode) {
   static ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(4)};
-  const KernelContext context(set, pools[threads / 2]);
+  static std::map<std::pair<const KernelSet*, int>, KernelContext> contexts;
+  const KernelContext& context =
+      contexts.try_emplace({&set, threads}, set, pools[threads / 2]).first->second;
   combine(context, {p.data(), n, w.rows, w.rows + 1}, w, {y.data(), n, w.cols, w.cols + 3}, mode);
   return y;
 }
