@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -15,11 +16,21 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
+// Why opening `path` for reading failed. Copies of a hub cache often have links that lead nowhere;
+// that a file "does not exist" which a listing shows would help nobody.
+std::string why_not_opened(const std::string& path) {
+  const std::string why = reason();
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+  if (error) return why;
+  return "it is a link to " + target.string() + ": " + why;
+}
+
 }  // namespace
 
 File::File(const std::string& path) : path_(path) {
   descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot open: {}", path, reason());
+  if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot open: {}", path, why_not_opened(path));
   struct stat status {};
   if (fstat(descriptor_, &status) != 0 || S_ISDIR(status.st_mode)) {
     const std::string why = S_ISDIR(status.st_mode) ? "it is a folder" : reason();

@@ -2,27 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
+#include "tests/temporary_folder.h"
 
 namespace fathom {
 namespace {
 
-namespace fs = std::filesystem;
-
 class Npy : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("fathom-npy-" + std::string(test->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    path_ = (folder_ / "a.npy").string();
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   void write(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   static std::string file_with(const std::string& dictionary, size_t payload) {
     std::string text("\x93NUMPY\x01\x00", 8);
@@ -42,8 +31,8 @@ class Npy : public testing::Test {
     }
   }
 
-  fs::path folder_;
-  std::string path_;
+  TemporaryFolder folder_;
+  std::string path_ = folder_ / "a.npy";
 };
 
 TEST_F(Npy, ReadsBackWhatItWroteForAnyRank) {
@@ -83,7 +72,7 @@ TEST_F(Npy, LeavesNothingWithoutCommit) {
     EXPECT_THROW(writer.commit(), Error);
     EXPECT_THROW(writer.write(std::vector<float>(2)), Error);
   }
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_EQ(folder_.count(), 0);
 }
 
 TEST_F(Npy, RefusesWhatItCannotRead) {
