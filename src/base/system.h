@@ -33,6 +33,12 @@ int terminal_columns();
 // safe. nullptr restores the defaults.
 void on_interrupt(void (*handler)(int));
 
+// Writing to a pipe that nobody reads fails from here on, instead of ending the program in silence.
+void ignore_broken_pipes();
+
+// The file of the running program; "" where unknown.
+std::string program_path();
+
 // A name for a new temporary file beside `path`, unique to this process and call.
 std::string temporary_name(const std::string& path);
 

@@ -78,6 +78,16 @@ void on_interrupt(void (*handler)(int)) {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+void ignore_broken_pipes() { signal(SIGPIPE, SIG_IGN); }
+
+std::string program_path() {
+  std::string path(4096, '\0');
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0 || static_cast<size_t>(length) == path.size()) return "";
+  path.resize(static_cast<size_t>(length));
+  return path;
+}
+
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> counter{0};
   return path + "." + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
