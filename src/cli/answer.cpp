@@ -1,0 +1,120 @@
+#include "cli/answer.h"
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace fathom::cli {
+
+AnswerPrinter::~AnswerPrinter() {
+  try {
+    output_.dim(false);
+  } catch (const Error&) {
+    // Whoever writes next hears of it.
+  }
+}
+
+void AnswerPrinter::put(const std::string& text) {
+  if (text.empty()) return;
+  output_.write_foreign(text);
+  at_line_start_ = text.back() == '\n';
+  anything_ = true;
+}
+
+void AnswerPrinter::step(const GenerateStep& step) {
+  if (!step.reasoning.empty()) {
+    in_thought_ = true;
+    if (show_thought_) {
+      output_.dim(true);
+      put(step.reasoning);
+    } else {
+      if (!thinking_) thinking_ = std::make_unique<Progress>("thinking", 0, ProgressUnit::items);
+      thinking_->set(++hidden_);
+    }
+  }
+  if (!step.content.empty()) {
+    thinking_.reset();
+    output_.dim(false);
+    if (in_thought_ && anything_) put(at_line_start_ ? "\n" : "\n\n");
+    in_thought_ = false;
+    put(step.content);
+  }
+  output_.flush();
+}
+
+void AnswerPrinter::id(int32_t id) {
+  put((anything_ ? " " : "") + std::to_string(id));
+  output_.flush();
+}
+
+void AnswerPrinter::finish() {
+  thinking_.reset();
+  output_.dim(false);
+  if (!at_line_start_) put("\n");
+  output_.flush();
+}
+
+void PrefillBar::set(double share) {
+  if (share >= 1) {
+    bar_.reset();
+    return;
+  }
+  if (!bar_) bar_.emplace("prefill", tokens_, ProgressUnit::items);
+  bar_->set(static_cast<uint64_t>(share * static_cast<double>(tokens_)));
+}
+
+std::optional<double> prefill_rate(const GenerateResult& result) {
+  const int64_t tokens = result.prompt_tokens - result.cached_tokens;
+  if (!(result.prefill_seconds > 0) || tokens < 1) return std::nullopt;
+  return static_cast<double>(tokens) / result.prefill_seconds;
+}
+
+std::optional<double> decode_rate(const GenerateResult& result) {
+  if (!(result.decode_seconds > 0) || result.ids.size() < 2) return std::nullopt;
+  return static_cast<double>(result.ids.size() - 1) / result.decode_seconds;
+}
+
+std::string summary(const GenerateResult& result) {
+  std::string text =
+      fmt::format("{} token{}", result.ids.size(), result.ids.size() == 1 ? "" : "s");
+  if (result.reasoning_tokens > 0) text += fmt::format(" ({} of thought)", result.reasoning_tokens);
+  if (const auto rate = decode_rate(result)) text += fmt::format(", {:.1f} tokens/s", *rate);
+  text += fmt::format("; prompt of {}", result.prompt_tokens);
+  if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
+  if (result.prefill_seconds > 0) text += " in " + format_duration(result.prefill_seconds);
+  if (const auto rate = prefill_rate(result)) text += fmt::format(", {:.1f} tokens/s", *rate);
+  switch (result.finish_reason) {
+    case FinishReason::stop:
+      break;
+    case FinishReason::length:
+      text += "; the limit of tokens was reached";
+      break;
+    case FinishReason::cancelled:
+      text += "; stopped";
+      break;
+  }
+  return text;
+}
+
+JsonObject usage_json(const GenerateResult& result) {
+  const auto completion = static_cast<int64_t>(result.ids.size());
+  JsonObject usage;
+  usage.integer("prompt_tokens", result.prompt_tokens)
+      .integer("completion_tokens", completion)
+      .integer("total_tokens", result.prompt_tokens + completion)
+      .integer("cached_tokens", result.cached_tokens)
+      .object("completion_tokens_details",
+              JsonObject().integer("reasoning_tokens", result.reasoning_tokens));
+  return usage;
+}
+
+JsonObject timings_json(const GenerateResult& result, double load_seconds) {
+  JsonObject timings;
+  timings.number("load_seconds", load_seconds)
+      .number("prefill_seconds", result.prefill_seconds)
+      .number("decode_seconds", result.decode_seconds)
+      .number("prefill_tokens_per_second", prefill_rate(result))
+      .number("decode_tokens_per_second", decode_rate(result));
+  return timings;
+}
+
+}  // namespace fathom::cli

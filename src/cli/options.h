@@ -1,0 +1,125 @@
+// The command line as plain structs, one per subcommand. CLI11 is met in options.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/ask_options.h"
+#include "fathom/model.h"
+
+namespace fathom::cli {
+
+struct OutputOptions {
+  bool json = false;   // one JSON document on standard output
+  bool quiet = false;  // no banner, no progress, no summary
+};
+
+struct ModelOptions {
+  std::string folder;  // "": the demo model
+  int threads = 0;
+  std::string kernels;
+  KvPrecision kv = KvPrecision::bf16;
+  int64_t context = 0;
+  int64_t row_chunk = 0;
+};
+
+enum class ThinkMode { on, off, hide };
+
+struct ChatOptions {
+  OutputOptions output;
+  ModelOptions model;
+  AskOptions ask;
+  std::optional<std::string> system;
+  ThinkMode think = ThinkMode::on;
+};
+
+enum class PromptKind { text, file, chat, tokens };
+
+struct GenerateOptions {
+  OutputOptions output;
+  ModelOptions model;
+  AskOptions ask;
+  PromptKind kind = PromptKind::text;
+  std::string prompt;  // the text, the file's name or the user's message
+  std::vector<int32_t> tokens;
+  std::optional<std::string> system;
+};
+
+struct LogitsOptions {
+  OutputOptions output;
+  ModelOptions model;
+  std::optional<std::string> text;
+  std::vector<int32_t> tokens;
+  int64_t position = 0;
+  bool mtp = false;
+  std::string out;
+  std::string hidden;
+  std::string attentions;
+};
+
+struct TokenizeOptions {
+  OutputOptions output;
+  std::string folder;
+  std::optional<std::string> text;
+  bool control_tokens = true;
+  bool bos = false;
+  bool jsonl = false;
+};
+
+struct DetokenizeOptions {
+  OutputOptions output;
+  std::string folder;
+  std::optional<std::vector<int32_t>> tokens;
+  bool skip_special = false;
+  bool jsonl = false;
+};
+
+enum class RenderPart { both, text, ids };
+
+struct RenderCommandOptions {
+  OutputOptions output;
+  std::string folder;
+  std::string messages;  // a file's name, "-" is standard input
+  bool generation_prompt = true;
+  RenderPart part = RenderPart::both;
+};
+
+struct PerplexityOptions {
+  OutputOptions output;
+  ModelOptions model;
+  std::string file;
+  std::vector<int32_t> tokens;
+};
+
+struct SynthCommandOptions {
+  OutputOptions output;
+  std::string config;
+  std::string out;
+  uint64_t seed = 0;
+  int shards = 1;
+  int threads = 0;
+};
+
+struct BenchKernelsOptions {
+  OutputOptions output;
+  std::string kernels;
+  int threads = 0;
+  double seconds = 60;  // for the whole
+};
+
+using Command =
+    std::variant<ChatOptions, GenerateOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchKernelsOptions>;
+
+struct ParsedLine {
+  std::optional<Command> command;
+  std::string text;  // where there is no command: the help or the version that was asked for
+};
+
+// Error(usage) with one line that names the option.
+ParsedLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace fathom::cli

@@ -1,0 +1,115 @@
+#include "cli/session.h"
+
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/system.h"
+#include "base/units.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/interrupt.h"
+#include "engine/text_folder.h"
+
+namespace fathom::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+std::string model_folder(const std::string& given) {
+  if (!given.empty()) return resolve_model_folder(given);
+  // bin/fathom beside share/fathom/demo, or build/NAME/fathom inside the source tree.
+  std::error_code ignored;
+  for (fs::path at = fs::path(system::program_path()).parent_path(); !at.empty();
+       at = at.parent_path()) {
+    for (const char* place : {"share/fathom/models/demo", "models/demo"}) {
+      if (fs::exists(at / place / "config.json", ignored)) return (at / place).string();
+    }
+    if (at == at.root_path()) break;
+  }
+  fail_usage("there is no demo model with this program: give --model DIR, a model folder");
+}
+
+void require_tokenizer(const std::string& folder, const std::string& option) {
+  if (TextFolder::present(folder)) return;
+  fail_input("{}: there is no tokenizer.json, which {} needs", folder, option);
+}
+
+const char* kv_name(KvPrecision kv) {
+  switch (kv) {
+    case KvPrecision::f32:
+      return "f32";
+    case KvPrecision::bf16:
+      return "bf16";
+    case KvPrecision::int8:
+      return "int8";
+  }
+  return "";
+}
+
+Model load_model(const ModelOptions& options, const OutputOptions& output, bool mtp) {
+  LoadOptions load;
+  load.folder = model_folder(options.folder);
+  load.threads = options.threads;
+  load.kernels = options.kernels;
+  load.kv = options.kv;
+  load.context = options.context;
+  load.row_chunk = options.row_chunk;
+  load.mtp = mtp;
+  load.cancel = &interrupt_token();
+  Model model = Model::load(load);
+  interrupt_token().throw_if_cancelled();
+  if (output.quiet || output.json) return model;
+  const ModelInfo& info = model.info();
+  log::info("model    {} ({}): {} of weights, loaded in {}", info.name, info.architecture,
+            format_size(info.weight_bytes), format_duration(info.load_seconds));
+  log::info("compute  {} kernels, {} thread{}, KV cache {} ({} per token)", info.kernels,
+            info.threads, info.threads == 1 ? "" : "s", kv_name(info.kv),
+            format_size(info.kv_bytes_per_token));
+  log::info("context  {} tokens: {}", info.context.tokens, info.context.reason);
+  return model;
+}
+
+void settle_sampling(AskOptions& ask, const std::string& folder, const OutputOptions& output) {
+  const SamplingInForce force = sampling_in_force(ask.sampling, read_generation_config(folder));
+  ask.sampling.seed = choose_seed(ask.seed, force.temperature);
+  if (output.quiet || output.json) return;
+  const bool drawn = force.temperature >= 1e-6;
+  log::info("sampling {}{}", force.text,
+            !drawn     ? ""
+            : ask.seed ? fmt::format("; --seed {}", ask.sampling.seed)
+                       : fmt::format("; --seed {} (drawn; give it to repeat this run)",
+                                     ask.sampling.seed));
+}
+
+void require_parent_folder(const std::string& path, const std::string& option) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  const fs::path parent = fs::path(path).parent_path();
+  if (!parent.empty() && !fs::is_directory(parent, ignored)) {
+    fail(ErrorKind::io, "{} {}: there is no folder {}", option, path, parent.string());
+  }
+  if (fs::is_directory(path, ignored)) {
+    fail(ErrorKind::io, "{} {}: this is a folder", option, path);
+  }
+}
+
+std::string read_standard_input() {
+  if (system::stdin_is_terminal()) {
+    log::info("reading text from the keyboard; Ctrl-D on an empty line ends it");
+  }
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  interrupt_token().throw_if_cancelled();
+  if (std::cin.bad()) fail(ErrorKind::io, "standard input: cannot be read");
+  return text;
+}
+
+std::string read_input(const std::string& path) {
+  return path == "-" ? read_standard_input() : read_text(path);
+}
+
+}  // namespace fathom::cli
