@@ -66,7 +66,8 @@ void dot_tile(const DotTile& t, int64_t i, int64_t j) {
       Reg query[Q];
       for (int a = 0; a < Q; ++a) query[a] = Vector::load(q[a] + k);
       for (int b = 0; b < W; ++b) {
-        const Reg row = Vector::load(w[b] + k);
+        Reg row = Vector::load(w[b] + k);
+        Vector::keep(row);
         for (int a = 0; a < Q; ++a) acc[a][b] = Vector::fma(row, query[a], acc[a][b]);
       }
     }

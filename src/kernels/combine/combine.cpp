@@ -28,13 +28,15 @@ struct CombineTask {
   const CombineKernels& kernels;
   const HeadProduct& head;
   CombineMode mode;
+  int64_t strip;  // columns of a full task
   int64_t i0, i1, c0, c1;
   float* panel;
   float* scaled;
 
-  static constexpr int64_t kStrip = 128;  // columns of a task
-  static constexpr int64_t kDepth = 64;   // rows of w decoded at a time
-  static constexpr int64_t kBatch = 128;  // rows of p in a task
+  static constexpr int64_t kPanel = 8192;  // floats decoded at a time, for the first-level cache
+  static constexpr int64_t kBatch = 128;   // rows of p in a task
+
+  int64_t depth() const { return kPanel / strip; }  // rows of w decoded at a time
 
   void run() const {
     const WeightView& w = head.w;
@@ -42,14 +44,14 @@ struct CombineTask {
     if (w.rows == 0 && mode == CombineMode::overwrite) {
       for (int64_t i = i0; i < i1; ++i) std::fill(head.y.row(i) + c0, head.y.row(i) + c1, 0.0f);
     }
-    for (int64_t r0 = 0; r0 < w.rows; r0 += kDepth) {
-      const int64_t r1 = std::min(r0 + kDepth, w.rows);
+    for (int64_t r0 = 0; r0 < w.rows; r0 += depth()) {
+      const int64_t r1 = std::min(r0 + depth(), w.rows);
       for (int64_t r = r0; r < r1; ++r) {
         kernels.decode(w.format, w.data + r * w.row_bytes() + c0 * element, c1 - c0,
-                       panel + (r - r0) * kStrip);
+                       panel + (r - r0) * strip);
       }
       UpdateTile tile;
-      tile.w_stride = kStrip;
+      tile.w_stride = strip;
       tile.y_stride = head.y.stride;
       tile.n = i1 - i0;
       tile.rows = r1 - r0;
@@ -65,7 +67,7 @@ struct CombineTask {
         const int64_t end = std::min(c1, (block_col + 1) * w.block_cols);
         scale_rows(r0, r1, block_col);
         tile.p = scaled;
-        tile.p_stride = kDepth;
+        tile.p_stride = depth();
         update(tile, c, end);
         c = end;
       }
@@ -87,7 +89,7 @@ struct CombineTask {
       const float factor = block_factor(head.w, block_row, block_col);
       for (int64_t i = i0; i < i1; ++i) {
         const float* from = head.p.row(i);
-        float* to = scaled + (i - i0) * kDepth - r0;
+        float* to = scaled + (i - i0) * depth() - r0;
         for (int64_t k = r; k < end; ++k) to[k] = from[k] * factor;
       }
       r = end;
@@ -95,31 +97,40 @@ struct CombineTask {
   }
 };
 
-static_assert(CombineTask::kStrip * CombineTask::kDepth <= kPanelFloats);
-static_assert(CombineTask::kBatch * CombineTask::kDepth <= kScaledFloats);
+// Columns per task. Wide strips read a weight's rows in long pieces, which counts where each byte
+// serves few rows of p; narrow ones keep a deep panel, and all threads busy.
+constexpr int64_t kNarrow = 128;
+constexpr int64_t kWide = 512;
+static_assert(kWide * 8 <= CombineTask::kPanel && CombineTask::kPanel <= kPanelFloats);
+static_assert(CombineTask::kBatch * (CombineTask::kPanel / kNarrow) <= kScaledFloats);
 
 void combine_all(const KernelContext& context, std::span<const HeadProduct> heads,
                  CombineMode mode) {
-  int64_t strips = 0;
-  int64_t batches = 0;
+  int64_t cols = 0;
+  int64_t n = 0;
   for (const HeadProduct& h : heads) {
-    strips = std::max(strips, divide_up(h.w.cols, CombineTask::kStrip));
-    batches = std::max(batches, divide_up(h.p.rows, CombineTask::kBatch));
+    cols = std::max(cols, h.w.cols);
+    n = std::max(n, h.p.rows);
   }
-  const int64_t count = static_cast<int64_t>(heads.size()) * strips * batches;
-  context.pool().parallel_for(count, [&](int64_t index, int worker) {
+  const int64_t head_count = static_cast<int64_t>(heads.size());
+  const bool wide = n <= 4 && head_count * divide_up(cols, kWide) >= 4 * context.pool().threads();
+  const int64_t strip = wide ? kWide : kNarrow;
+  const int64_t strips = divide_up(cols, strip);
+  const int64_t batches = divide_up(n, CombineTask::kBatch);
+  context.pool().parallel_for(head_count * strips * batches, [&](int64_t index, int worker) {
     const HeadProduct& head = heads[static_cast<size_t>(index / (strips * batches))];
     const int64_t i0 = index / strips % batches * CombineTask::kBatch;
-    const int64_t c0 = index % strips * CombineTask::kStrip;
+    const int64_t c0 = index % strips * strip;
     if (i0 >= head.p.rows || c0 >= head.w.cols) return;
     float* panel = reinterpret_cast<float*>(context.scratch(worker));
     const CombineTask task{*context.kernels().combine,
                            head,
                            mode,
+                           strip,
                            i0,
                            std::min(i0 + CombineTask::kBatch, head.p.rows),
                            c0,
-                           std::min(c0 + CombineTask::kStrip, head.w.cols),
+                           std::min(c0 + strip, head.w.cols),
                            panel,
                            panel + kPanelFloats};
     task.run();

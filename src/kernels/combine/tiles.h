@@ -48,9 +48,13 @@ void update_tile(const UpdateTile& t, int64_t i, int64_t c, int64_t some) {
   const float* p = t.p + i * t.p_stride;
   for (int64_t r = 0; r < t.rows; ++r, w += t.w_stride, ++p) {
     Reg row[C];
-    for (int b = 0; b < C; ++b) row[b] = load(w + b * Vector::kLanes);
+    for (int b = 0; b < C; ++b) {
+      row[b] = load(w + b * Vector::kLanes);
+      if constexpr (R > 1) Vector::keep(row[b]);
+    }
     for (int a = 0; a < R; ++a) {
-      const Reg weight = Vector::set1(p[a * t.p_stride]);
+      Reg weight = Vector::set1(p[a * t.p_stride]);
+      if constexpr (C > 1) Vector::keep(weight);
       for (int b = 0; b < C; ++b) acc[a][b] = Vector::fma(weight, row[b], acc[a][b]);
     }
   }

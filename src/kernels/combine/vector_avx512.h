@@ -38,6 +38,9 @@ struct Vector {
   static void store_some(float* to, Reg a, int64_t count) {
     _mm512_mask_storeu_ps(to, mask(count), a);
   }
+  // Keeps a value that is used several times in its register: the compiler would rather load it
+  // again for each use, and loads are the bottleneck then.
+  static void keep(Reg& a) { asm("" : "+v"(a)); }
   static Reg add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
   static Reg sub(Reg a, Reg b) { return _mm512_sub_ps(a, b); }
   static Reg mul(Reg a, Reg b) { return _mm512_mul_ps(a, b); }

@@ -35,6 +35,9 @@ struct Vector {
     vst1q_f32(all, a);
     for (int64_t i = 0; i < count; ++i) to[i] = all[i];
   }
+  // Keeps a value that is used several times in its register: the compiler would rather load it
+  // again for each use, and loads are the bottleneck then.
+  static void keep(Reg& a) { asm("" : "+w"(a)); }
   static Reg add(Reg a, Reg b) { return vaddq_f32(a, b); }
   static Reg sub(Reg a, Reg b) { return vsubq_f32(a, b); }
   static Reg mul(Reg a, Reg b) { return vmulq_f32(a, b); }
