@@ -250,8 +250,9 @@ class Checker {
       if (some.size() == kNamed) break;
       some.push_back(quoted_for_message(name));
     }
-    log::warning("{}: {} tensors are not used: {}{}", checkpoint_.folder(), unexpected.size(),
-                 join(some, ", "), unexpected.size() > kNamed ? ", ..." : "");
+    log::warning("{}: {} tensor{} not used: {}{}", checkpoint_.folder(), unexpected.size(),
+                 unexpected.size() == 1 ? " is" : "s are", join(some, ", "),
+                 unexpected.size() > kNamed ? ", ..." : "");
   }
 
   const Checkpoint& checkpoint_;

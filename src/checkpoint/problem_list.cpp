@@ -72,6 +72,7 @@ std::vector<std::string> ProblemList::by_family() const {
 void ProblemList::fail_if_any(const std::string& where) const {
   if (problems_.empty()) return;
   const std::vector<std::string> lines = problems_.size() <= kMostLines ? each() : by_family();
+  if (lines.size() == 1) fail_input("{}: {}", where, lines.front());
   fail_input("{}: {} tensors are missing or wrong:\n  {}", where, problems_.size(),
              join(lines, "\n  "));
 }
