@@ -5,35 +5,28 @@ namespace fathom {
 TextOutput::TextOutput(const Tokenizer& tokenizer, const Options& options)
     : tokenizer_(&tokenizer),
       options_(options),
-      splitter_(ReasoningSplitter::tags_of(tokenizer), options.starts_inside_thought),
+      tags_(ReasoningSplitter::tags_of(tokenizer)),
+      splitter_(tags_, options.starts_inside_thought),
       stops_(options.stops) {}
 
 TextOutput::Delta TextOutput::push(TokenId id) {
+  // An added token ends whatever character was begun before it; a special one is never shown.
   const AddedToken* added = tokenizer_->added_token(id);
-  Delta delta;
-  if (added != nullptr && added->special) {
-    // Never shown; but it ends whatever character was begun before it.
-    delta.text = utf8_.finish();
-  } else if (added != nullptr) {
-    delta.text = utf8_.finish() + added->content;
-  } else {
-    delta.text = utf8_.push(tokenizer_->bytes(id));
-  }
+  std::string text = added != nullptr ? utf8_.finish() : utf8_.push(tokenizer_->bytes(id));
+  const std::string shown = added != nullptr && !added->special ? added->content : "";
+  const bool is_tag = id == tags_.open || id == tags_.close;
+
   ReasoningDelta split;
   if (!options_.split_reasoning) {
-    split.content = delta.text;
+    split.content = text + shown;
   } else {
-    const bool counts = splitter_.inside_thought();
-    const auto tags = ReasoningSplitter::tags_of(*tokenizer_);
-    const bool is_tag = id == tags.open || id == tags.close;
-    std::string before = delta.text;
-    if (is_tag) before.resize(before.size() - added->content.size());
-    split = splitter_.push(id, before);
-    if (counts || splitter_.inside_thought()) ++reasoning_tokens_;
+    const bool was_inside = splitter_.inside_thought();
+    split = splitter_.push(id, is_tag ? text : text + shown);
+    if (was_inside || splitter_.inside_thought()) ++reasoning_tokens_;
   }
-  Delta routed = route(std::move(split));
-  routed.text = delta.text;
-  return routed;
+  Delta delta = route(std::move(split));
+  delta.text = std::move(text) + shown;
+  return delta;
 }
 
 TextOutput::Delta TextOutput::finish() {

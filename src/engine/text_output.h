@@ -39,6 +39,7 @@ class TextOutput {
 
   const Tokenizer* tokenizer_;
   Options options_;
+  ReasoningSplitter::Tags tags_;
   Utf8Stream utf8_;
   ReasoningSplitter splitter_;
   StopStrings stops_;
