@@ -89,8 +89,8 @@ struct CombineTask {
       const float factor = block_factor(head.w, block_row, block_col);
       for (int64_t i = i0; i < i1; ++i) {
         const float* from = head.p.row(i);
-        float* to = scaled + (i - i0) * depth() - r0;
-        for (int64_t k = r; k < end; ++k) to[k] = from[k] * factor;
+        float* to = scaled + (i - i0) * depth();
+        for (int64_t k = r; k < end; ++k) to[k - r0] = from[k] * factor;
       }
       r = end;
     }
