@@ -37,8 +37,8 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
-  // `messages` is an array of {role, content, ...} as in the OpenAI API; normalise_messages() first.
-  // bos_token and eos_token come from the tokenizer. Errors name the template's line.
+  // `messages` is an array of {role, content, ...} as in the OpenAI API; normalise_messages()
+  // first. bos_token and eos_token come from the tokenizer. Errors name the template's line.
   RenderedPrompt render(const nlohmann::ordered_json& messages, const Tokenizer& tokenizer,
                         const RenderOptions& options = {}) const;
 
@@ -49,14 +49,17 @@ class ChatTemplate {
 };
 
 // Checks messages and brings them into the one form that templates know: content parts of type text
-// are joined (other kinds refused), a call message without content gets null, null content elsewhere
-// is refused, reasoning_content / reasoning are dropped, an unclosed leading think block of an
-// earlier assistant turn is dropped, tool-call arguments given as objects become JSON text. Errors
-// are Error(input) whose message begins with the field's path, e.g. "messages[0].content[0]: ...".
+// are joined (other kinds refused), a call message without content gets null, null content
+// elsewhere is refused, reasoning_content / reasoning are dropped, an unclosed leading think block
+// of an earlier assistant turn is dropped, tool-call arguments given as objects become JSON text.
+// Errors are Error(input) whose message begins with the field's path, e.g. "messages[0].content[0]:
+// ...".
 nlohmann::ordered_json normalise_messages(const nlohmann::ordered_json& messages);
 
-// Ids of a rendered prompt. Pieces are encoded one by one, so text never joins control tokens; runs
-// of untrusted pieces that touch are joined first, likewise runs of trusted ones.
+// Ids of a rendered prompt. Control tokens are looked for in trusted text only (trusted pieces that
+// touch are joined first). What lies between two of them, trusted or not, is encoded as one text in
+// which nothing is a control token: so a prompt whose messages quote no control token gets the ids
+// that its whole text has.
 std::vector<TokenId> encode_prompt(const RenderedPrompt& prompt, const Tokenizer& tokenizer);
 
 }  // namespace fathom
