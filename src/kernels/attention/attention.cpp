@@ -181,17 +181,19 @@ class Group {
   SoftmaxState* state_;
 };
 
-// Queries per group: few enough for every thread to have some, many enough to share a block well.
+// Queries per group: many enough to share a decoded block well, and as many groups for each thread.
 int64_t group_rows(const KernelContext& context, const LatentAttention& a) {
-  const int64_t threads = context.pool().threads();
-  int64_t rows = std::clamp<int64_t>((a.q.rows + threads - 1) / threads, 1, kGroupRows);
-  while (rows > 1 && Group::floats(a.layout, rows) > kScratchFloats) --rows;
-  if (Group::floats(a.layout, rows) > kScratchFloats) {
+  int64_t most = kGroupRows;
+  while (most > 1 && Group::floats(a.layout, most) > kScratchFloats) --most;
+  if (Group::floats(a.layout, most) > kScratchFloats) {
     fail_input(
         "attention over a latent row of {} values does not fit the scratch memory of {} bytes",
         a.layout.width(), KernelContext::kScratchBytes);
   }
-  return rows;
+  const auto divide_up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
+  const int64_t threads = context.pool().threads();
+  const int64_t groups = divide_up(divide_up(a.q.rows, most), threads) * threads;
+  return divide_up(a.q.rows, groups);
 }
 
 }  // namespace
