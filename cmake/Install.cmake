@@ -20,6 +20,10 @@ target_link_libraries(fathom_library PRIVATE
 install(TARGETS fathom_library EXPORT fathomTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS fathom RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/fathom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# The program looks for its default model there.
+if(EXISTS ${PROJECT_SOURCE_DIR}/models/demo/config.json)
+  install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/fathom/models)
+endif()
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/fathom)
