@@ -1,0 +1,164 @@
+"""Trains the demo model.
+
+    OMP_NUM_THREADS=1 OPENBLAS_CORETYPE=SkylakeX MALLOC_MMAP_MAX_=0 MALLOC_TOP_PAD_=1073741824 \\
+        /usr/bin/python3 train.py --tokenizer ../../models/demo/tokenizer.json \\
+        --out RUN --steps N --decay-from N --fp8-from N
+
+RUN/state.pt is written every few minutes; a second call goes on from it. The learning rate warms up,
+holds, and falls along a cosine from --decay-from on.
+"""
+
+import argparse
+import math
+import os
+import time
+
+import torch
+import torch.nn.functional as F
+
+from data import KINDS, Generator
+from model import CONFIG, Fp8Linear, Packed, R1
+from muon import Muon
+from tokenizer import Tokenizer
+
+SHARE = dict(add=12, sub=16, mul=14, compare=9, sort=13, count=10, reverse=8, last=7, follow=12, other=6)
+
+
+def batch_of(generator, tokenizer, kinds):
+    """Packed sequences with targets (the next token) and weights (the output 1, the question 0.1)."""
+    sequences, weights = [], []
+    for kind in kinds:
+        ids, start = tokenizer.encode_example(generator.example(kind))
+        sequences.append(ids)
+        weights.append([0.1] * (start - 1) + [1.0] * (len(ids) - start) + [0.0])
+    packed = Packed(sequences)
+    weight = torch.tensor([w for row in weights for w in row])
+    return packed, packed.ids.roll(-1), weight
+
+
+def right_by_sequence(packed, logits, target, weight):
+    """Whether greedy decoding would write exactly the expected output, for each sequence."""
+    wrong = (logits.argmax(-1) != target) & (weight == 1)
+    row = torch.repeat_interleave(torch.arange(packed.count), torch.tensor(packed.lengths))
+    return torch.zeros(packed.count, dtype=torch.long).index_add(0, row, wrong.long()) == 0
+
+
+def measure(model, tokenizer, per_kind=30, seed=10**6, held_out=True):
+    """Per kind: the share of outputs that are right to the last token; and the drafts' share."""
+    generator, found, hit, drafts = Generator(seed, held_out), {}, 0, 0
+    model.eval()
+    with torch.no_grad():
+        for kind in KINDS:
+            right = 0
+            for _ in range(0, per_kind, 30):
+                packed, target, weight = batch_of(generator, tokenizer, [kind] * 30)
+                logits, draft = model(packed)
+                right += int(right_by_sequence(packed, logits, target, weight).sum())
+                use = (weight == 1) & (weight.roll(-1) == 1)
+                hit += int(((draft.argmax(-1) == target.roll(-1)) & use).sum())
+                drafts += int(use.sum())
+            found[kind] = right / per_kind
+    model.train()
+    return found, hit / drafts
+
+
+def rate_at(step, args):
+    if step < args.warm_up:
+        return (step + 1) / args.warm_up
+    begin = args.decay_from
+    if step < begin:
+        return 1.0
+    return (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * (step - begin) / (args.steps - begin))))
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--warm-up", type=int, default=100)
+    parser.add_argument("--decay-from", type=int, required=True)
+    parser.add_argument("--fp8-from", type=int, required=True, help="the step from which weights are seen rounded to FP8")
+    parser.add_argument("--levels", type=int, nargs=2, default=[350, 700], help="steps at which tasks grow longer")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--save-every", type=int, default=150)
+    return parser.parse_args()
+
+
+def main():
+    args = parse()
+    torch.set_num_threads(1)
+    torch.manual_seed(args.seed)
+    os.makedirs(args.out, exist_ok=True)
+    path = os.path.join(args.out, "state.pt")
+    tokenizer = Tokenizer(args.tokenizer)
+    assert tokenizer.vocab == CONFIG["vocab_size"]
+    model = R1()
+    # The projections, experts' stacks included, go by Muon; embedding, head, routers, norms by AdamW.
+    projections = [p for n, p in model.named_parameters() if p.dim() > 1 and not n.startswith(("embed", "head")) and ".gate." not in n]
+    others = [p for p in model.parameters() if all(p is not q for q in projections)]
+    optimizers = [(Muon(projections, args.rate, weight_decay=0.05), args.rate),
+                  (torch.optim.AdamW(others, lr=3e-3, betas=(0.9, 0.98), weight_decay=0.0, foreach=True), 3e-3)]
+    error = {kind: 1.0 for kind in KINDS}  # running share of wrong outputs
+    step, seconds = 0, 0.0
+    if os.path.exists(path):
+        state = torch.load(path)
+        model.load_state_dict(state["model"])
+        for (optimizer, _), kept in zip(optimizers, state["optimizers"]):
+            optimizer.load_state_dict(kept)
+        step, seconds, error = state["step"], state["seconds"], state["error"]
+    print(f"parameters {sum(p.numel() for p in model.parameters())}, from step {step}", flush=True)
+    began, tokens, losses = time.process_time(), 0, []
+    while step < args.steps:
+        # Each step draws from a seed of its own, so that going on repeats what would have been.
+        generator = Generator(args.seed * 10**7 + step, level=sum(step >= begin for begin in args.levels))
+        # Kinds that are still wrong more often come more often.
+        share = [SHARE[kind] * (0.3 + min(1.0, 4 * error[kind])) for kind in KINDS]
+        kinds = generator.rng.choices(KINDS, share, k=args.batch)
+        packed, target, weight = batch_of(generator, tokenizer, kinds)
+        Fp8Linear.fp8 = step >= args.fp8_from
+        with_mtp = step % 3 == 0  # the drafts learn fast enough from every third step
+        logits, draft = model(packed, with_mtp)
+        loss = (F.cross_entropy(logits, target, reduction="none") * weight).sum() / weight.sum()
+        total = loss
+        if with_mtp:
+            after = weight.roll(-1) * (weight > 0)
+            total = loss + 0.3 * (F.cross_entropy(draft, target.roll(-1), reduction="none") * after).sum() / after.sum()
+        model.zero_grad(set_to_none=True)
+        total.backward()
+        torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.grad is not None], 1.0)
+        for optimizer, full in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = full * rate_at(step, args)
+            optimizer.step()
+        with torch.no_grad():
+            for router in model.routers() if with_mtp else model.routers()[:-1]:
+                router.balance(1e-3 if step < args.decay_from else 2e-4)
+            right = right_by_sequence(packed, logits, target, weight)
+        for kind, ok in zip(kinds, right.tolist()):
+            error[kind] += 0.02 * ((not ok) - error[kind])
+        step += 1
+        tokens += len(packed.ids)
+        losses.append(loss.item())
+        if step % 25 == 0:
+            spent = time.process_time() - began
+            print(f"step {step} loss {sum(losses) / len(losses):.4f} tokens/s {tokens / spent:.0f} cpu {seconds + spent:.0f}s wrong "
+                  + " ".join(f"{k} {error[k]:.2f}" for k in KINDS), flush=True)
+            losses = []
+        if step % args.save_every == 0 or step == args.steps:
+            spent = seconds + time.process_time() - began
+            torch.save({"model": model.state_dict(), "optimizers": [o.state_dict() for o, _ in optimizers], "step": step,
+                        "seconds": spent, "error": error, "steps": args.steps}, path + ".part")
+            os.replace(path + ".part", path)
+            if step % (3 * args.save_every) == 0 or step == args.steps:
+                kept, Fp8Linear.fp8 = Fp8Linear.fp8, True
+                found, drafts = measure(model, tokenizer)
+                Fp8Linear.fp8 = kept
+                print(f"measured at {step}, FP8: " + " ".join(f"{k} {v:.3f}" for k, v in found.items())
+                      + f" drafts {drafts:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
