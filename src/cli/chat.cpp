@@ -254,7 +254,7 @@ void Chat::after_answer(const GenerateResult& result) {
 void Chat::print_stats() {
   const ModelInfo& info = model_.info();
   std::string text = fmt::format(
-      "{} answers, {} messages in the conversation\n"
+      "answers: {}; messages in the conversation: {}\n"
       "{} tokens generated ({} of thought)",
       stats_.answers, conversation_.messages(), stats_.generated, stats_.reasoning);
   if (stats_.decode_seconds > 0 && stats_.generated > stats_.answers) {

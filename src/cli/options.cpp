@@ -202,6 +202,11 @@ class CommandLine {
       return {std::nullopt, "fathom " FATHOM_VERSION "\n"};
     } catch (const CLI::Success&) {
       return {std::nullopt, app_.help()};
+    } catch (const CLI::RequiredError& error) {
+      // A word that is no command is left over, and says more than that a command is missing.
+      const std::vector<std::string> rest = app_.remaining(true);
+      if (rest.empty()) fail_usage("{} ({} --help)", error.what(), used_command());
+      fail_usage("'{}' was not expected ({} --help)", rest.front(), used_command());
     } catch (const CLI::ParseError& error) {
       fail_usage("{} ({} --help)", error.what(), used_command());
     }
