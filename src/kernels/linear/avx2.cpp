@@ -12,14 +12,14 @@ struct Avx2 {
   using Reg = __m256;
   static constexpr int kParts = 2;
   static constexpr int kTileX = 3;  // 12 accumulators, 1 weight, 3 activations of 16 registers
+  static constexpr int kVectors = 1;
 
   static Reg zero() { return _mm256_setzero_ps(); }
   static Reg load(const float* from) { return _mm256_load_ps(from); }
   static void store(float* to, Reg value) { _mm256_store_ps(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
-  static void prefetch(const std::byte* at) {
-    _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
-  }
+  static void prefetch(const void* at) { _mm_prefetch(at, _MM_HINT_T0); }
+  static void prefetch_far(const void* at) { _mm_prefetch(at, _MM_HINT_T1); }
 
   template <WeightFormat F>
   static void decode16(const std::byte* from, Reg* out) {

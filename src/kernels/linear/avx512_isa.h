@@ -13,14 +13,14 @@ struct Avx512 {
   using Reg = __m512;
   static constexpr int kParts = 1;
   static constexpr int kTileX = 6;  // 24 accumulators, 4 weights, 1 activation of 32 registers
+  static constexpr int kVectors = 4;
 
   static Reg zero() { return _mm512_setzero_ps(); }
   static Reg load(const float* from) { return _mm512_load_ps(from); }
   static void store(float* to, Reg value) { _mm512_store_ps(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
-  static void prefetch(const std::byte* at) {
-    _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
-  }
+  static void prefetch(const void* at) { _mm_prefetch(at, _MM_HINT_T0); }
+  static void prefetch_far(const void* at) { _mm_prefetch(at, _MM_HINT_T1); }
 
   template <WeightFormat F>
   static void decode16(const std::byte* from, Reg* out) {

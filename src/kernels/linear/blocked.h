@@ -8,7 +8,9 @@
 // What an Isa offers:
 //   Reg, kParts            a vector; 16 / kParts lanes, so kParts vectors hold the canonical 16
 //   kTileX                 rows of x in a register tile of 4 weight rows
-//   zero, load, store, fma, prefetch
+//   kVectors               up to as many rows of x, weights are multiplied as they are decoded
+//   zero, load, store, fma
+//   prefetch, prefetch_far into the nearest and into the second cache
 //   decode<F>(bytes, out)  64 weights of format F as 4 * kParts vectors, natural order
 //   decode16<F>            16 weights as kParts vectors
 //   reduce(acc, out)       16 accumulators of 16 lanes to 16 sums, by the canonical tree
@@ -25,8 +27,9 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 constexpr int64_t kPanel = 16;       // weight rows that are worked together
+constexpr int64_t kDecoded = 8;      // of these, rows that are decoded at a time
 constexpr int64_t kGroup = 4;        // weight rows of a register tile
-constexpr int64_t kChunk = 256;      // columns between two visits to the accumulators
+constexpr int64_t kChunk = 512;      // columns between two visits to the accumulators
 constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations in chunk order
 constexpr int64_t kMaxX = 96;        // rows of x that are worked together
 
@@ -35,7 +38,7 @@ constexpr int64_t kMaxX = 96;        // rows of x that are worked together
 constexpr int64_t kPackedFloats = int64_t{2} << 18;      // 2 MiB
 constexpr int64_t kPackedGoodFloats = int64_t{5} << 15;  // 640 KiB: above it, pack chunk by chunk
 constexpr int64_t kSumFloats = kBlockRows * kMaxX * kLanes;
-constexpr int64_t kDecodedFloats = kPanel * kChunk;
+constexpr int64_t kDecodedFloats = kDecoded * kChunk;
 static_assert((kPackedFloats + kSumFloats + kDecodedFloats) * 4 <= int64_t{4} << 20);
 static_assert(kMaxX * kChunk <= kPackedFloats);
 
@@ -114,13 +117,18 @@ struct Blocked {
   // registers takes the 16 lanes one part after the other. sums[j][i] is x row j, weight row i.
   template <int X>
   static void tile(const float* w, const float* x, int64_t row, int64_t count, bool fresh,
-                   float* sums) {
+                   float* sums, const float* next_sums) {
     for (int part = 0; part < kParts; ++part) {
       Reg acc[X][kGroup];
       for (int j = 0; j < X; ++j) {
         for (int i = 0; i < kGroup; ++i) {
           acc[j][i] =
               fresh ? Isa::zero() : Isa::load(sums + (j * kPanel + i) * kLanes + part * kWidth);
+        }
+      }
+      if (part == 0) {
+        for (int j = 0; j < X; ++j) {
+          for (int i = 0; i < kGroup; ++i) Isa::prefetch(next_sums + (j * kPanel + i) * kLanes);
         }
       }
       const float* wk = w + part * kWidth;
@@ -143,24 +151,56 @@ struct Blocked {
 
   template <int X>
   static void tile_of(int64_t rows, const float* w, const float* x, int64_t row, int64_t count,
-                      bool fresh, float* sums) {
+                      bool fresh, float* sums, const float* next_sums) {
     if constexpr (X > 1) {
-      if (rows < X) return tile_of<X - 1>(rows, w, x, row, count, fresh, sums);
+      if (rows < X) return tile_of<X - 1>(rows, w, x, row, count, fresh, sums, next_sums);
     }
-    tile<X>(w, x, row, count, fresh, sums);
+    tile<X>(w, x, row, count, fresh, sums, next_sums);
   }
 
+  // Rows of memory that are wanted soon. A few lines are fetched after each tile, so that the
+  // memory works while the arithmetic does.
+  struct Ahead {
+    const std::byte* from = nullptr;
+    int64_t row_bytes = 0;  // from one row to the next
+    int64_t bytes = 0;      // wanted of each row
+    int64_t rows = 0;
+    int64_t row = 0;
+    int64_t at = 0;
+
+    int64_t lines() const { return rows * ((bytes + 127) / 64); }
+    void fetch(int64_t count) {
+      for (; count > 0 && row < rows; --count) {
+        Isa::prefetch_far(from + row * row_bytes + at);
+        at += 64;
+        if (at >= bytes + 63) {
+          at = 0;
+          ++row;
+        }
+      }
+    }
+  };
+
   // A decoded panel (16 weight rows) times n packed rows of x, each `row` floats long.
+  // `weights` is fetched until the end of this panel, `activations` more slowly.
   static void multiply_panel(const float* decoded, int64_t groups, const float* x, int64_t n,
-                             int64_t row, int64_t count, bool fresh, float* sums) {
+                             int64_t row, int64_t count, bool fresh, float* sums, Ahead& weights,
+                             Ahead& activations) {
     const int64_t tiles = (n + Isa::kTileX - 1) / Isa::kTileX;
+    const int64_t weight_lines = weights.lines() / (tiles * groups) + 1;
+    const int64_t x_lines = activations.lines() / (tiles * groups * (kBlockRows / kPanel)) + 1;
     for (int64_t t = 0; t < tiles; ++t) {
       // Even cuts: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
       const int64_t first = n * t / tiles;
-      const int64_t rows = n * (t + 1) / tiles - first;
+      const int64_t end = n * (t + 1) / tiles;
       for (int64_t group = 0; group < groups; ++group) {
-        tile_of<Isa::kTileX>(rows, decoded + group * kGroup * kChunk, x + first * row, row, count,
-                             fresh, sums + (first * kPanel + group * kGroup) * kLanes);
+        float* own = sums + (first * kPanel + group * kGroup) * kLanes;
+        const float* next =
+            group + 1 < groups ? own + kGroup * kLanes : sums + end * kPanel * kLanes;
+        tile_of<Isa::kTileX>(end - first, decoded + group * kGroup * kChunk, x + first * row, row,
+                             count, fresh, own, next);
+        weights.fetch(weight_lines);
+        activations.fetch(x_lines);
       }
     }
   }
@@ -173,16 +213,19 @@ struct Blocked {
     for (int64_t i = 0; i < rows; ++i) y[i] = all[i];
   }
 
-  // 4 weight rows times one packed x: decoded in registers and never stored.
-  template <WeightFormat F>
-  static void vector_group(const std::byte* const* rows, const float* x, int64_t cols,
-                           int64_t next_group, float* sums) {
+  // 4 weight rows times N packed rows of x, `x_row` floats apart: weights are decoded in registers
+  // and never stored. sums[j][i] is x row j, weight row i.
+  template <WeightFormat F, int N>
+  static void vector_group(const std::byte* const* rows, const float* x, int64_t x_row,
+                           int64_t cols, int64_t next_group, float* sums) {
     // Bytes to fetch ahead of use; the end of a row is followed by the next group's row.
     constexpr int64_t kAhead = 1024;
     const int64_t row_bytes = cols * kBytes<F>;
-    Reg acc[kGroup][kParts];
+    Reg acc[kGroup][N][kParts];
     for (int i = 0; i < kGroup; ++i) {
-      for (int part = 0; part < kParts; ++part) acc[i][part] = Isa::zero();
+      for (int j = 0; j < N; ++j) {
+        for (int part = 0; part < kParts; ++part) acc[i][j][part] = Isa::zero();
+      }
     }
     int64_t k = 0;
     for (; k + 64 <= cols; k += 64) {
@@ -195,9 +238,12 @@ struct Blocked {
         Reg weights[4 * kParts];
         Isa::template decode<F>(rows[i] + k * kBytes<F>, weights);
         for (int step = 0; step < 4; ++step) {
-          for (int part = 0; part < kParts; ++part) {
-            acc[i][part] = Isa::fma(weights[step * kParts + part],
-                                    Isa::load(x + k + step * 16 + part * kWidth), acc[i][part]);
+          for (int j = 0; j < N; ++j) {
+            for (int part = 0; part < kParts; ++part) {
+              const float* at = x + j * x_row + k + step * 16 + part * kWidth;
+              acc[i][j][part] =
+                  Isa::fma(weights[step * kParts + part], Isa::load(at), acc[i][j][part]);
+            }
           }
         }
       }
@@ -205,19 +251,23 @@ struct Blocked {
     if (k < cols) {
       for (int i = 0; i < kGroup; ++i) {
         const TailCopy tail(rows[i] + k * kBytes<F>, (cols - k) * kBytes<F>);
-        for (int64_t at = 0; k + at < cols; at += 16) {
+        for (int64_t step = 0; k + step < cols; step += 16) {
           Reg weights[kParts];
-          Isa::template decode16<F>(tail.bytes + at * kBytes<F>, weights);
-          for (int part = 0; part < kParts; ++part) {
-            acc[i][part] =
-                Isa::fma(weights[part], Isa::load(x + k + at + part * kWidth), acc[i][part]);
+          Isa::template decode16<F>(tail.bytes + step * kBytes<F>, weights);
+          for (int j = 0; j < N; ++j) {
+            for (int part = 0; part < kParts; ++part) {
+              const float* at = x + j * x_row + k + step + part * kWidth;
+              acc[i][j][part] = Isa::fma(weights[part], Isa::load(at), acc[i][j][part]);
+            }
           }
         }
       }
     }
     for (int i = 0; i < kGroup; ++i) {
-      for (int part = 0; part < kParts; ++part) {
-        Isa::store(sums + i * kLanes + part * kWidth, acc[i][part]);
+      for (int j = 0; j < N; ++j) {
+        for (int part = 0; part < kParts; ++part) {
+          Isa::store(sums + (j * kPanel + i) * kLanes + part * kWidth, acc[i][j][part]);
+        }
       }
     }
   }
@@ -248,8 +298,18 @@ struct Blocked {
     return job.w->data + (job.first + r) * job.w->cols * kBytes<F>;
   }
 
-  template <WeightFormat F>
-  static void vector(const Job& job, const Scratch& scratch) {
+  static void finish_panel(const Job& job, int64_t panel, const float* sums) {
+    const int64_t rows = least(kPanel, job.rows - panel);
+    for (int64_t j = 0; j < job.n; ++j) {
+      finish(sums + j * kPanel * kLanes, rows, job.y + j * job.y_stride + panel);
+    }
+  }
+
+  template <WeightFormat F, int N>
+  static void vectors(const Job& job, const Scratch& scratch) {
+    if constexpr (N > 1) {
+      if (job.n < N) return vectors<F, N - 1>(job, scratch);
+    }
     const int64_t cols = job.w->cols;
     pack(job, 0, cols, scratch.packed);
     for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
@@ -260,31 +320,33 @@ struct Blocked {
         for (int64_t i = 0; i < kGroup; ++i) {
           at[i] = row_at<F>(job, least(panel + group + i, job.rows - 1));
         }
-        vector_group<F>(at, scratch.packed, cols, (kGroup - 1) * cols * kBytes<F>,
-                        scratch.sums + group * kLanes);
+        vector_group<F, N>(at, scratch.packed, pad16(cols), cols, (kGroup - 1) * cols * kBytes<F>,
+                           scratch.sums + group * kLanes);
       }
-      finish(scratch.sums, rows, job.y + panel);
+      finish_panel(job, panel, scratch.sums);
     }
   }
 
-  // One chunk of columns of one panel.
+  struct Place {
+    int64_t panel;
+    int64_t k0;
+  };
+  // One chunk of columns of one panel; `next` is where the work goes on.
   template <WeightFormat F>
-  static void panel_chunk(const Job& job, int64_t panel, int64_t k0, const float* x, float* sums,
-                          const Scratch& scratch) {
-    const int64_t count = least(kChunk, job.w->cols - k0);
-    const int64_t rows = least(kPanel, job.rows - panel);
-    const int64_t groups = (rows + kGroup - 1) / kGroup;
-    for (int64_t i = 0; i < groups * kGroup; ++i) {
-      const std::byte* from = row_at<F>(job, least(panel + i, job.rows - 1)) + k0 * kBytes<F>;
-      decode_row<F>(from, count, scratch.decoded + i * kChunk);
-    }
-    multiply_panel(scratch.decoded, groups, x, job.n, pad16(count), pad16(count), k0 == 0, sums);
-  }
-
-  static void finish_panel(const Job& job, int64_t panel, const float* sums) {
-    const int64_t rows = least(kPanel, job.rows - panel);
-    for (int64_t j = 0; j < job.n; ++j) {
-      finish(sums + j * kPanel * kLanes, rows, job.y + j * job.y_stride + panel);
+  static void panel_chunk(const Job& job, Place here, Place next, const float* x, float* sums,
+                          Ahead& activations, const Scratch& scratch) {
+    const int64_t count = least(kChunk, job.w->cols - here.k0);
+    Ahead weights = {row_at<F>(job, next.panel) + next.k0 * kBytes<F>, job.w->cols * kBytes<F>,
+                     least(kChunk, job.w->cols - next.k0) * kBytes<F>, kPanel};
+    const int64_t rows = least(kPanel, job.rows - here.panel);
+    for (int64_t first = 0; first < rows; first += kDecoded) {
+      const int64_t groups = (least(kDecoded, rows - first) + kGroup - 1) / kGroup;
+      for (int64_t i = 0; i < groups * kGroup; ++i) {
+        const int64_t r = least(here.panel + first + i, job.rows - 1);
+        decode_row<F>(row_at<F>(job, r) + here.k0 * kBytes<F>, count, scratch.decoded + i * kChunk);
+      }
+      multiply_panel(scratch.decoded, groups, x, job.n, pad16(count), pad16(count), here.k0 == 0,
+                     sums + first * kLanes, weights, activations);
     }
   }
 
@@ -295,9 +357,13 @@ struct Blocked {
     for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
       pack(job, k0, least(kChunk, cols - k0), scratch.packed + k0 * job.n);
     }
+    Ahead nothing;
     for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
       for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
-        panel_chunk<F>(job, panel, k0, scratch.packed + k0 * job.n, scratch.sums, scratch);
+        const Place next =
+            k0 + kChunk < cols ? Place{panel, k0 + kChunk} : Place{panel + kPanel, 0};
+        panel_chunk<F>(job, {panel, k0}, next, scratch.packed + k0 * job.n, scratch.sums, nothing,
+                       scratch);
       }
       finish_panel(job, panel, scratch.sums);
     }
@@ -312,9 +378,17 @@ struct Blocked {
       const int64_t end = least(block + kBlockRows, job.rows);
       for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
         pack(job, k0, least(kChunk, cols - k0), scratch.packed);
+        // Rows of x lie too far apart for the hardware to foresee the next chunk.
+        const int64_t k_next = k0 + kChunk < cols ? k0 + kChunk : 0;
+        Ahead activations = {reinterpret_cast<const std::byte*>(job.x + k_next), job.x_stride * 4,
+                             least(kChunk, cols - k_next) * 4, job.n};
         for (int64_t panel = block; panel < end; panel += kPanel) {
-          panel_chunk<F>(job, panel, k0, scratch.packed,
-                         scratch.sums + (panel - block) / kPanel * panel_sums, scratch);
+          Place next = {panel + kPanel, k0};
+          if (next.panel >= end) next = {block, k0 + kChunk};
+          if (next.k0 >= cols) next = {end, 0};
+          panel_chunk<F>(job, {panel, k0}, next, scratch.packed,
+                         scratch.sums + (panel - block) / kPanel * panel_sums, activations,
+                         scratch);
         }
       }
       for (int64_t panel = block; panel < end; panel += kPanel) {
@@ -352,8 +426,8 @@ struct Blocked {
                          rows,
                          scales};
         const int64_t packed = n * pad16(w.cols);
-        if (n == 1 && packed <= kPackedFloats) {
-          vector<F>(job, scratch);
+        if (n <= Isa::kVectors && packed <= kPackedFloats) {
+          vectors<F, Isa::kVectors>(job, scratch);
         } else if (packed <= kPackedGoodFloats) {
           panel_order<F>(job, scratch);
         } else {

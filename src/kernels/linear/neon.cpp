@@ -11,12 +11,14 @@ struct Neon {
   using Reg = float32x4_t;
   static constexpr int kParts = 4;
   static constexpr int kTileX = 6;  // 24 accumulators, 4 weights, 1 activation of 32 registers
+  static constexpr int kVectors = 1;
 
   static Reg zero() { return vdupq_n_f32(0); }
   static Reg load(const float* from) { return vld1q_f32(from); }
   static void store(float* to, Reg value) { vst1q_f32(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return vfmaq_f32(c, a, b); }
-  static void prefetch(const std::byte* at) { __builtin_prefetch(at); }
+  static void prefetch(const void* at) { __builtin_prefetch(at, 0, 3); }
+  static void prefetch_far(const void* at) { __builtin_prefetch(at, 0, 2); }
 
   static void widen_f16(uint16x8_t words, Reg* out) {
     const float16x8_t halves = vreinterpretq_f16_u16(words);

@@ -1,0 +1,32 @@
+// How fast the kernels are, each beside the limit of the machine it runs on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/dispatch.h"
+
+namespace fathom {
+
+struct KernelBenchResult {
+  std::string kernel;  // "linear fp8_block"
+  std::string shape;   // "2048x7168": weight rows x columns
+  int64_t n = 1;       // rows of activations
+  double value = 0;    // what was reached, in `unit`
+  std::string unit;    // "GB/s" (bytes of weights) or "GFLOP/s"
+  // The nearer of the two limits at this n: reading the weights once, or multiplying.
+  double limit = 0;
+  std::string limit_name;  // "read bandwidth" or "FMA peak"
+  double ratio = 0;        // value / limit
+};
+
+// The limits themselves come first (kernels "read bandwidth" and "FMA peak", ratio 1). A kernel and
+// its limits are timed in turn, and the best of each counts, so that a busy machine disturbs all
+// alike. Weights come from main memory: the matrices cycle through far more than a cache holds.
+// `seconds_budget` is for the whole; a slow set takes longer, because each shape runs at least
+// once.
+std::vector<KernelBenchResult> bench_kernels(const KernelSet& set, int threads,
+                                             double seconds_budget);
+
+}  // namespace fathom
