@@ -130,7 +130,8 @@ TEST(Options, OtherCommands) {
   EXPECT_EQ(logits.hidden, "h.npy");
   EXPECT_EQ(logits.attentions, "a.npy");
   EXPECT_EQ(logits.model.kv, KvPrecision::f32);
-  const auto tokenize = parse_as<TokenizeOptions>({"tokenize", "--no-special", "--bos", "--text="});
+  const auto tokenize =
+      parse_as<TokenizeOptions>({"tokenize", "--no-special", "--bos", "--text", ""});
   EXPECT_FALSE(tokenize.control_tokens);
   EXPECT_TRUE(tokenize.bos);
   EXPECT_EQ(tokenize.text, "");

@@ -174,6 +174,7 @@ TEST(CliGenerateText, StopStringsAreNotShown) {
   EXPECT_EQ(result["finish_reason"], "stop");
   EXPECT_EQ(result["text"], "");
   EXPECT_EQ(result["token_ids"].size(), 4u);
+  EXPECT_EQ(result["content"], "");
 }
 
 TEST(CliGenerateText, PromptFilesAreTakenAsTheyAre) {
