@@ -26,7 +26,12 @@ std::string join_path(const std::string& folder, const std::string& name) {
 }
 
 [[noreturn]] void fail_with(const std::string& folder, const std::vector<std::string>& problems) {
-  if (problems.size() == 1) fail_input("{}: {}", folder, problems.front());
+  if (problems.size() == 1) {
+    // What is wrong inside of a file begins with its path already.
+    const std::string& only = problems.front();
+    if (only.starts_with(folder)) throw Error(ErrorKind::input, only);
+    fail_input("{}: {}", folder, only);
+  }
   fail_input("{}: {} problems:\n  {}", folder, problems.size(), join(problems, "\n  "));
 }
 

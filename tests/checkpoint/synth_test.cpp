@@ -115,10 +115,18 @@ TEST_F(Synth, GivesTheSameBytesWhateverTheShardsAndThreads) {
     different += stored(one, tensor) != stored(other, *other.find(tensor.name));
   }
   EXPECT_EQ(different, one.tensors().size());
-  // One tensor to each shard is the most there can be.
-  const auto count = static_cast<int>(one.tensors().size());
-  EXPECT_EQ(Checkpoint::open(make("single", small_config(), 42, count, 2)).shards().size(),
+}
+
+TEST_F(Synth, GivesATensorToEachShardAtTheMost) {
+  json config = small_config();
+  config["num_hidden_layers"] = 1;
+  config["num_nextn_predict_layers"] = 0;
+  const DeepseekConfig typed = parse_deepseek_config(config.dump(), "config.json");
+  const auto count = static_cast<int>(released_layout(typed).size());
+  EXPECT_EQ(Checkpoint::open(make("out", config, 42, count, 2)).shards().size(),
             static_cast<size_t>(count));
+  expect_contains(error_of([&] { make("more", config, 42, count + 1, 2); }, ErrorKind::usage),
+                  {"shards"});
 }
 
 TEST_F(Synth, PinsTheBytesOfASeed) {
