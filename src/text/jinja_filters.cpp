@@ -19,7 +19,7 @@ Value length(In in, V value, A) {
   if (value.list() != nullptr) return Value(static_cast<int64_t>(value.list()->items.size()));
   if (value.dict() != nullptr) return Value(static_cast<int64_t>(value.dict()->entries.size()));
   if (value.is_undefined()) return Value(int64_t{0});
-  fail_render("a {} has no length", type_name(value));
+  fail_render("{} has no length", type_name(value));
 }
 
 Value first_or_last(In in, V value, bool first) {
@@ -133,7 +133,7 @@ Value unique(In in, V value, A arguments) {
 
 Value dictsort(In in, V value, A arguments) {
   const Bound bound("dictsort", arguments, {"case_sensitive", "by", "reverse"});
-  if (value.dict() == nullptr) fail_render("dictsort needs a dict, not a {}", type_name(value));
+  if (value.dict() == nullptr) fail_render("dictsort needs a dict, not {}", type_name(value));
   const std::string by = bound.text(1) == nullptr ? "key" : bound.text(1)->bytes();
   if (by != "key" && by != "value") fail_render("dictsort: 'by' must be 'key' or 'value'");
   std::vector<Keyed> items;
@@ -236,20 +236,27 @@ Value batch(In in, V value, A arguments) {
 Value group_by(In in, V value, A arguments) {
   const Bound bound("groupby", arguments, {"attribute", "default", "case_sensitive"});
   bound.required(0);
-  std::vector<Keyed> items = keyed(in, in.items_of(value), bound.get(0), bound.flag(2, false));
-  for (Keyed& item : items) {
-    if (item.key.is_undefined() && bound.get(1) != nullptr) item.key = *bound.get(1);
+  std::vector<Keyed> items = keyed(in, in.items_of(value), bound.get(0), true);
+  const auto folded = [&](const Value& key) {
+    return bound.flag(2, false) ? key : without_case(in, key);
+  };
+  // Sorted and compared without regard to case, a group is called what its first member says.
+  std::vector<Keyed> sorted;
+  for (const Keyed& item : items) {
+    const bool missing = item.key.is_undefined() && bound.get(1) != nullptr;
+    const Value key = missing ? *bound.get(1) : item.key;
+    sorted.push_back({folded(key), in.heap().list({key, item.item}, List::Kind::tuple)});
   }
-  sort_keyed(in, items, false);
+  sort_keyed(in, sorted, false);
   std::vector<Value> groups;
-  for (size_t i = 0; i < items.size();) {
+  for (size_t i = 0; i < sorted.size();) {
     std::vector<Value> members;
     size_t j = i;
-    for (; j < items.size() && equal(in.heap(), items[i].key, items[j].key); ++j) {
-      members.push_back(items[j].item);
+    for (; j < sorted.size() && equal(in.heap(), sorted[i].key, sorted[j].key); ++j) {
+      members.push_back(sorted[j].item.list()->items[1]);
     }
-    groups.push_back(
-        in.heap().list({items[i].key, in.heap().list(std::move(members))}, List::Kind::tuple));
+    groups.push_back(in.heap().list(
+        {sorted[i].item.list()->items[0], in.heap().list(std::move(members))}, List::Kind::tuple));
     i = j;
   }
   return in.heap().list(std::move(groups));
@@ -258,7 +265,7 @@ Value group_by(In in, V value, A arguments) {
 Value items(In in, V value, A) {
   std::vector<Value> pairs;
   if (value.is_undefined()) return generator(in, {});
-  if (value.dict() == nullptr) fail_render("items needs a dict, not a {}", type_name(value));
+  if (value.dict() == nullptr) fail_render("items needs a dict, not {}", type_name(value));
   for (const auto& [key, item] : value.dict()->entries) {
     pairs.push_back(in.heap().list({key, item}, List::Kind::tuple));
   }

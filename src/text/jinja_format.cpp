@@ -167,7 +167,7 @@ Text format_percent(Interpreter& in, const Text& format, const std::vector<Value
     } else if (std::string_view("diufFeEgGxXo").find(spec.type) != std::string_view::npos) {
       require_defined(*value);
       if (!value->is_number())
-        fail_render("'%{}' needs a number, not a {}", spec.type, type_name(*value));
+        fail_render("'%{}' needs a number, not {}", spec.type, type_name(*value));
       const bool whole = std::string_view("diuxXo").find(spec.type) != std::string_view::npos;
       if (whole && !value->integer() && !(std::abs(*value->number()) < 0x1p63)) {
         fail_render("'%{}': {} is no whole number", spec.type, format_float(*value->number()));
@@ -224,12 +224,12 @@ Text format_field(Interpreter& in, const Value& value, std::string_view spec_tex
   if (value.is_number() && (!value.is_bool() || numeric) && spec.type != 's') {
     const bool whole = std::string_view("bdoxX").find(spec.type) != std::string_view::npos;
     if (spec.type != 0 && (!numeric || (whole && value.is_float()))) {
-      fail_render("format: '{}' does not fit a {}", spec_text, type_name(value));
+      fail_render("format: '{}' does not fit {}", spec_text, type_name(value));
     }
     return format_number(spec, value);
   }
   if (spec.type != 0 && spec.type != 's') {
-    fail_render("format: '{}' does not fit a {}", spec_text, type_name(value));
+    fail_render("format: '{}' does not fit {}", spec_text, type_name(value));
   }
   return format_string(spec, to_text(in.heap(), value));
 }

@@ -185,7 +185,7 @@ int64_t Bound::integer(size_t place, int64_t standard) const {
   require_defined(*values_[place]);
   const auto value = values_[place]->integer();
   if (!value) {
-    fail_render("{}: '{}' must be a whole number, not a {}", function_, names_[place],
+    fail_render("{}: '{}' must be a whole number, not {}", function_, names_[place],
                 type_name(*values_[place]));
   }
   return *value;
@@ -195,7 +195,7 @@ const Text* Bound::text(size_t place) const {
   if (values_[place] == nullptr || values_[place]->is_none()) return nullptr;
   require_defined(*values_[place]);
   if (!values_[place]->is_string()) {
-    fail_render("{}: '{}' must be a string, not a {}", function_, names_[place],
+    fail_render("{}: '{}' must be a string, not {}", function_, names_[place],
                 type_name(*values_[place]));
   }
   return &values_[place]->text();

@@ -23,7 +23,7 @@ std::string key_of(const Value& key) {
   }
   if (key.is_none()) return "N";
   require_defined(key);
-  fail_render("a {} cannot be the key of a dict", type_name(key));
+  fail_render("{} cannot be the key of a dict", type_name(key));
 }
 
 }  // namespace

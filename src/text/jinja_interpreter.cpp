@@ -13,10 +13,9 @@ constexpr int kDepth = 800;
 // `loop` inside a for block.
 class Loop : public Object {
  public:
-  Loop(std::vector<Value> items, int64_t depth) : items_(std::move(items)), depth_(depth) {}
+  explicit Loop(std::vector<Value> items) : items_(std::move(items)) {}
 
   const std::vector<Value>& items() const { return items_; }
-  int64_t depth() const { return depth_; }
   void move_to(size_t index) { index_ = index; }
   std::string_view type_name() const override { return "LoopContext"; }
 
@@ -30,8 +29,8 @@ class Loop : public Object {
     if (name == "length") return Value(length);
     if (name == "revindex") return Value(length - index);
     if (name == "revindex0") return Value(length - index - 1);
-    if (name == "depth") return Value(depth_ + 1);
-    if (name == "depth0") return Value(depth_);
+    if (name == "depth") return Value(int64_t{1});  // only recursive loops go deeper
+    if (name == "depth0") return Value(int64_t{0});
     if (name == "previtem") {
       return index_ > 0 ? items_[index_ - 1] : in.heap().undefined("there is no previous item");
     }
@@ -58,7 +57,6 @@ class Loop : public Object {
 
  private:
   std::vector<Value> items_;
-  int64_t depth_;
   size_t index_ = 0;
   std::optional<Value> last_;
 };
@@ -193,15 +191,8 @@ Interpreter::Flow Interpreter::run_loop(const Stmt& stmt) {
   }
   if (items.empty()) return run_body(stmt.bodies[1]);
 
-  int64_t depth = 0;
-  for (Scope* scope = outer; scope != nullptr; scope = scope->parent) {
-    const Value* around = scope->find("loop");
-    if (around == nullptr || around->object() == nullptr) continue;
-    if (const auto* loop = dynamic_cast<Loop*>(around->object())) depth = loop->depth() + 1;
-    break;
-  }
   heap_.grow(items.size() * sizeof(Value));
-  auto owned = std::make_unique<Loop>(std::move(items), depth);
+  auto owned = std::make_unique<Loop>(std::move(items));
   Loop& loop = *owned;
   const Value loop_value = heap_.object(std::move(owned));
   for (size_t i = 0; i < loop.items().size(); ++i) {
@@ -304,7 +295,7 @@ Value Interpreter::run_macro(const Stmt& stmt, Scope* closure, Arguments& argume
 Value Interpreter::call(const Value& callee, Arguments& arguments) {
   const Deeper deeper(depth_);
   require_defined(callee);
-  if (callee.callable() == nullptr) fail_render("a {} cannot be called", type_name(callee));
+  if (callee.callable() == nullptr) fail_render("{} cannot be called", type_name(callee));
   return callee.callable()->call(*this, arguments);
 }
 
@@ -430,9 +421,9 @@ Arguments Interpreter::eval_arguments(const Expr& expr) {
   }
   if (expr.spread_named != nullptr) {
     const Value more = eval(*expr.spread_named);
-    if (more.dict() == nullptr) fail_render("'**' needs a dict, not a {}", type_name(more));
+    if (more.dict() == nullptr) fail_render("'**' needs a dict, not {}", type_name(more));
     for (const auto& [key, value] : more.dict()->entries) {
-      if (!key.is_string()) fail_render("'**' needs strings as keys, not a {}", type_name(key));
+      if (!key.is_string()) fail_render("'**' needs strings as keys, not {}", type_name(key));
       arguments.named.emplace_back(key.text().bytes(), value);
     }
   }

@@ -135,7 +135,7 @@ class JsonWriter {
                          false);
     }
     require_defined(value);
-    fail_render("tojson: a {} has no form in JSON", type_name(value));
+    fail_render("tojson: {} has no form in JSON", type_name(value));
   }
 
   Heap& heap_;

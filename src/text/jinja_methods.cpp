@@ -64,7 +64,7 @@ Value affix_method(In in, V self, A arguments, bool at_start) {
   const auto matches = [&](const Value& affix) {
     require_defined(affix);
     if (!affix.is_string())
-      fail_render("startswith/endswith needs strings, not a {}", type_name(affix));
+      fail_render("startswith/endswith needs strings, not {}", type_name(affix));
     return at_start ? text.starts_with(affix.text().view()) : text.ends_with(affix.text().view());
   };
   const Value& wanted = bound.required(0);

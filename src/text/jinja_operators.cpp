@@ -156,7 +156,7 @@ std::vector<Value> Interpreter::items_of(const Value& iterable) {
       items.push_back(heap_.text(text.part(offsets[i], offsets[i + 1])));
     }
   } else if (!iterable.is_undefined()) {
-    fail_render("a {} is not iterable", type_name(iterable));
+    fail_render("{} is not iterable", type_name(iterable));
   }
   heap_.spend(items.size());
   return items;
@@ -166,7 +166,7 @@ bool Interpreter::contains(const Value& container, const Value& wanted) {
   if (container.is_string()) {
     require_defined(wanted);
     if (!wanted.is_string()) {
-      fail_render("'in' a string needs a string to look for, not a {}", type_name(wanted));
+      fail_render("'in' a string needs a string to look for, not {}", type_name(wanted));
     }
     heap_.spend(1 + container.text().size() / 64);
     return container.text().bytes().find(wanted.text().bytes()) != std::string::npos;
@@ -180,7 +180,7 @@ bool Interpreter::contains(const Value& container, const Value& wanted) {
                        [&](const Value& item) { return equal(heap_, item, wanted); });
   }
   if (container.is_undefined()) return false;
-  fail_render("'in' needs a string, list or dict, not a {}", type_name(container));
+  fail_render("'in' needs a string, list or dict, not {}", type_name(container));
 }
 
 Value Interpreter::attribute(const Value& value, std::string_view name) {
@@ -235,7 +235,7 @@ Value Interpreter::eval_slice(const Expr& expr) {
     const Value part = eval(*expr.children[i + 1]);
     if (part.is_none()) continue;
     require_defined(part);
-    if (!part.integer()) fail_render("a slice needs whole numbers, not a {}", type_name(part));
+    if (!part.integer()) fail_render("a slice needs whole numbers, not {}", type_name(part));
     parts[i] = part.integer();
   }
   line_ = expr.line;

@@ -32,7 +32,7 @@ bool is_same(V a, V b) {
 
 int64_t whole(std::string_view test, V v) {
   require_defined(v);
-  if (!v.integer()) fail_render("the test '{}' needs whole numbers, not a {}", test, type_name(v));
+  if (!v.integer()) fail_render("the test '{}' needs whole numbers, not {}", test, type_name(v));
   return *v.integer();
 }
 

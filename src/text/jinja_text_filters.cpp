@@ -245,28 +245,30 @@ Value absolute(In, V value, A) {
   require_defined(value);
   if (value.is_float()) return Value(std::abs(value.real()));
   const auto whole = value.integer();
-  if (!whole || *whole == INT64_MIN) fail_render("abs needs a number, not a {}", type_name(value));
+  if (!whole || *whole == INT64_MIN) fail_render("abs needs a number, not {}", type_name(value));
   return Value(std::abs(*whole));
 }
 
 Value round(In, V value, A arguments) {
   const Bound bound("round", arguments, {"precision", "method"});
   require_defined(value);
-  const auto number = value.number();
-  if (!number) fail_render("round needs a number, not a {}", type_name(value));
+  if (!value.is_number()) fail_render("round needs a number, not {}", type_name(value));
   const std::string method = bound.text(1) == nullptr ? "common" : bound.text(1)->bytes();
   const int64_t precision = std::clamp<int64_t>(bound.integer(0, 0), -300, 300);
-  if (method == "common") {
-    if (precision >= 0 && precision <= 20) {  // decimal rounding of the exact value, ties to even
-      return Value(*parse_double(fmt::format("{:.{}f}", *number, precision)));
-    }
-    const double scale = std::pow(10.0, static_cast<double>(precision));
-    return Value(std::nearbyint(*number * scale) / scale);
-  }
+  const double number = *value.number();
   const double scale = std::pow(10.0, static_cast<double>(precision));
-  if (method == "ceil") return Value(std::ceil(*number * scale) / scale);
-  if (method == "floor") return Value(std::floor(*number * scale) / scale);
-  fail_render("round: the method must be common, ceil or floor");
+  if (method == "ceil") return Value(std::ceil(number * scale) / scale);
+  if (method == "floor") return Value(std::floor(number * scale) / scale);
+  if (method != "common") fail_render("round: the method must be common, ceil or floor");
+  const bool whole = !value.is_float();  // stays a whole number
+  if (whole && precision >= 0) return Value(*value.integer());
+  if (precision >= 0 && precision <= 20 && std::isfinite(number)) {
+    // Decimal rounding of the exact value, ties to even.
+    return Value(*parse_double(fmt::format("{:.{}f}", number, precision)));
+  }
+  const double rounded = std::nearbyint(number * scale) / scale;
+  if (whole && std::abs(rounded) < 0x1p63) return Value(static_cast<int64_t>(rounded));
+  return Value(rounded);
 }
 
 Value word_count(In in, V value, A) {

@@ -88,7 +88,7 @@ int compare(Heap& heap, const Value& a, const Value& b, int depth) {
   }
   require_defined(a);
   require_defined(b);
-  fail_render("a {} and a {} have no order between them", type_name(a), type_name(b));
+  fail_render("{} and a {} have no order between them", type_name(a), type_name(b));
 }
 
 std::string type_name(const Value& value) {
