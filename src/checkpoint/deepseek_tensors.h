@@ -12,7 +12,8 @@ namespace fathom {
 // Names of the released files.
 namespace names {
 std::string layer(int64_t layer, std::string_view rest);  // "model.layers.3." + rest
-std::string expert(int64_t layer, int64_t expert, std::string_view projection);  // ".gate_proj", ...
+std::string expert(int64_t layer, int64_t expert,
+                   std::string_view projection);  // ".gate_proj", ...
 inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 inline constexpr std::string_view kFinalNorm = "model.norm.weight";
 inline constexpr std::string_view kHead = "lm_head.weight";
