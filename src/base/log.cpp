@@ -61,6 +61,11 @@ spdlog::logger& logger() {
 
 void set_level(Level level) { logger().set_level(level_of(level)); }
 
+void never_colour() {
+  auto& sink = static_cast<spdlog::sinks::stderr_color_sink_mt&>(*logger().sinks().front());
+  sink.set_color_mode(spdlog::color_mode::never);
+}
+
 void write(Level level, const std::string& message) {
   if (level == Level::off || !logger().should_log(level_of(level))) return;
   Progress::clear_line();

@@ -11,6 +11,8 @@ namespace fathom::log {
 enum class Level { debug, info, warning, error, off };
 
 void set_level(Level level);
+// Prefixes are coloured on terminals unless this is told.
+void never_colour();
 void write(Level level, const std::string& message);
 
 template <typename... Args>

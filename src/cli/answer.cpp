@@ -22,14 +22,15 @@ void AnswerPrinter::put(const std::string& text) {
 
 void AnswerPrinter::step(const GenerateStep& step) {
   if (!step.reasoning.empty()) {
-    in_thought_ = true;
     if (show_thought_) {
+      if (!in_thought_ && anything_) put(at_line_start_ ? "\n" : "\n\n");
       output_.dim(true);
       put(step.reasoning);
     } else {
       if (!thinking_) thinking_ = std::make_unique<Progress>("thinking", 0, ProgressUnit::items);
       thinking_->set(++hidden_);
     }
+    in_thought_ = true;
   }
   if (!step.content.empty()) {
     thinking_.reset();
