@@ -266,13 +266,14 @@ Value Interpreter::run_macro(const Stmt& stmt, Scope* closure, Arguments& argume
   for (size_t i = 0; i < arguments.positional.size(); ++i) {
     inner->set(parameters[i].name, arguments.positional[i]);
   }
-  for (auto& [given, value] : arguments.named) {
+  for (const auto& named : arguments.named) {
+    const std::string& given = named.first;
     const bool known =
         given == "caller" || std::any_of(parameters.begin(), parameters.end(),
                                          [&](const Parameter& p) { return p.name == given; });
     if (!known) fail_render("macro '{}' has no parameter '{}'", name, given);
     if (inner->find(given) != nullptr) fail_render("macro '{}' got '{}' twice", name, given);
-    inner->set(given, value);
+    inner->set(given, named.second);
   }
   scope_ = inner;
   for (const Parameter& parameter : parameters) {
