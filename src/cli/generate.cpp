@@ -51,22 +51,7 @@ Prompt make_prompt(const Model& model, const GenerateOptions& options, const std
   return prompt;
 }
 
-// The raw output up to the stop string that ended it: what is asked to end an answer is in none of
-// its parts.
-std::string shown_text(const GenerateResult& result, const std::vector<std::string>& stops) {
-  // The same words inside the thought end nothing.
-  const size_t thought_end = result.text.find(result.reasoning) + result.reasoning.size();
-  for (const std::string& stop : stops) {
-    const size_t at = result.text.rfind(result.content + stop);
-    if (result.finish_reason == FinishReason::stop && at != std::string::npos &&
-        at >= thought_end) {
-      return result.text.substr(0, at + result.content.size());
-    }
-  }
-  return result.text;
-}
-
-std::string result_json(const GenerateResult& result, const Model& model, const AskOptions& ask) {
+std::string result_json(const GenerateResult& result, const Model& model, uint64_t seed) {
   const bool text = model.has_tokenizer();
   const auto part = [text](const std::string& value) {
     return text ? std::optional(value) : std::nullopt;
@@ -74,13 +59,13 @@ std::string result_json(const GenerateResult& result, const Model& model, const 
   const ModelInfo& info = model.info();
   return JsonObject()
       .ids("token_ids", result.ids)
-      .text_or_null("text", part(shown_text(result, ask.stop)))
+      .text_or_null("text", part(result.text))
       .text_or_null("reasoning", part(result.reasoning))
       .text_or_null("content", part(result.content))
       .text("finish_reason", finish_reason_name(result.finish_reason))
       .object("usage", usage_json(result))
       .object("timings", timings_json(result, info.load_seconds))
-      .natural("seed", ask.sampling.seed)
+      .natural("seed", seed)
       .text("model", info.name)
       .object(
           "context",
@@ -135,7 +120,7 @@ int run_command(const GenerateOptions& given, Output& output) {
   }
   const GenerateResult result = model.generate(request);
   if (options.output.json) {
-    output.write(result_json(result, model, options.ask) + "\n");
+    output.write(result_json(result, model, request.sampling.seed) + "\n");
   } else {
     printer.finish();
     log::info("{}", summary(result));

@@ -1,5 +1,7 @@
 #include "engine/text_output.h"
 
+#include <algorithm>
+
 namespace fathom {
 
 TextOutput::TextOutput(const Tokenizer& tokenizer, const Options& options)
@@ -24,9 +26,7 @@ TextOutput::Delta TextOutput::push(TokenId id) {
     split = splitter_.push(id, is_tag ? text : text + shown);
     if (was_inside || splitter_.inside_thought()) ++reasoning_tokens_;
   }
-  Delta delta = route(std::move(split));
-  delta.text = std::move(text) + shown;
-  return delta;
+  return route(text + shown, std::move(split));
 }
 
 TextOutput::Delta TextOutput::finish() {
@@ -38,15 +38,23 @@ TextOutput::Delta TextOutput::finish() {
     split = splitter_.push_text(rest);
     split.append(splitter_.finish());
   }
-  Delta delta = route(std::move(split));
-  if (!delta.stopped) delta.content += stops_.finish();
-  delta.text = rest;
+  Delta delta = route(rest, std::move(split));
+  const std::string unmatched = stops_.finish();
+  delta.content += unmatched;
+  delta.text += raw_.substr(0, unmatched.size());
   return delta;
 }
 
-TextOutput::Delta TextOutput::route(ReasoningDelta split) {
+// The raw text goes as far as the parts do: what the splitter or the stop strings hold back stands
+// at its end.
+TextOutput::Delta TextOutput::route(const std::string& raw, ReasoningDelta split) {
   Delta delta;
   StopStrings::Result result = stops_.push(split.content);
+  content_held_ += split.content.size() - result.text.size();
+  raw_ += raw;
+  const size_t held = content_held_ + (options_.split_reasoning ? splitter_.held_bytes() : 0);
+  delta.text = raw_.substr(0, raw_.size() - std::min(held, raw_.size()));
+  raw_.erase(0, delta.text.size());
   delta.reasoning = std::move(split.reasoning);
   delta.content = std::move(result.text);
   delta.stopped = result.stopped;

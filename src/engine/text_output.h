@@ -23,7 +23,7 @@ class TextOutput {
   TextOutput(const Tokenizer& tokenizer, const Options& options);
 
   struct Delta {
-    std::string text;  // the raw output's
+    std::string text;  // the raw output's; it ends before a stop string too
     std::string reasoning;
     std::string content;
     bool stopped = false;  // a stop string was found
@@ -35,7 +35,7 @@ class TextOutput {
   int64_t reasoning_tokens() const { return reasoning_tokens_; }
 
  private:
-  Delta route(ReasoningDelta split);
+  Delta route(const std::string& raw, ReasoningDelta split);
 
   const Tokenizer* tokenizer_;
   Options options_;
@@ -44,6 +44,8 @@ class TextOutput {
   ReasoningSplitter splitter_;
   StopStrings stops_;
   int64_t reasoning_tokens_ = 0;
+  std::string raw_;          // raw text that is held back with the other parts
+  size_t content_held_ = 0;  // bytes that the stop strings hold back, or have swallowed
 };
 
 }  // namespace fathom

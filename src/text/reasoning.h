@@ -52,6 +52,8 @@ class ReasoningSplitter {
   ReasoningDelta finish();
 
   bool inside_thought() const;
+  // Bytes of text that are held back.
+  size_t held_bytes() const { return held_.size(); }
 
  private:
   enum class State { before, inside, after_close, content };

@@ -138,6 +138,7 @@ TEST(TextOutput, StopStringsApplyToTheAnswerOnly) {
   const Whole whole = run(ids({"one STOP two", kClose, "three STOP four"}), {true, true, {"STOP"}});
   EXPECT_EQ(whole.reasoning, "one STOP two");
   EXPECT_EQ(whole.content, "three ");
+  EXPECT_EQ(whole.text, "one STOP two</think>three ");
   EXPECT_TRUE(whole.stopped);
 }
 
@@ -145,6 +146,12 @@ TEST(TextOutput, WithoutASplitStopStringsApplyAnywhere) {
   const Whole whole = run(ids({"one STOP two"}), {false, false, {"STOP"}});
   EXPECT_EQ(whole.content, "one ");
   EXPECT_TRUE(whole.stopped);
+}
+
+TEST(TextOutput, WhatMightHaveBecomeAStopStringIsShownInTheEnd) {
+  const Whole whole = run(ids({"a\n", kClose, "\nb STO"}), {true, true, {"STOP"}});
+  EXPECT_EQ(whole.content, "b STO");
+  EXPECT_EQ(whole.text, "a\n</think>\nb STO");
 }
 
 TEST(TextOutput, ACharacterCutByTheEndBecomesOneReplacement) {
