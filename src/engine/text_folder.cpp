@@ -57,8 +57,15 @@ Prompt TextFolder::render(std::string_view messages_json, bool add_generation_pr
 
 GenerationConfig read_generation_config(const std::string& folder) {
   const std::string path = folder + "/generation_config.json";
-  if (!std::filesystem::exists(path)) return {};
-  return parse_generation_config(read_text(path, 1 << 20), path);
+  const std::string model_path = folder + "/config.json";
+  constexpr uint64_t kMostBytes = 1 << 20;
+  // The reference fills in what the one lacks from the other, which has the same fields.
+  GenerationConfig model = parse_generation_config(read_text(model_path, kMostBytes), model_path);
+  if (!std::filesystem::exists(path)) return model;
+  GenerationConfig config = parse_generation_config(read_text(path, kMostBytes), path);
+  if (config.eos_token_ids.empty()) config.eos_token_ids = model.eos_token_ids;
+  if (!config.bos_token_id) config.bos_token_id = model.bos_token_id;
+  return config;
 }
 
 }  // namespace fathom

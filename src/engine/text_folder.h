@@ -35,7 +35,8 @@ class TextFolder {
   std::string folder_;
 };
 
-// generation_config.json of a folder; empty where there is none.
+// generation_config.json of a folder; what it lacks (or all, where there is none) comes from
+// config.json.
 GenerationConfig read_generation_config(const std::string& folder);
 
 }  // namespace fathom
