@@ -17,7 +17,8 @@ constexpr size_t kMapFrom = size_t{4} << 20;
 Buffer::Buffer(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
   const size_t wanted = (bytes + kReadableTail + kAlignment - 1) / kAlignment * kAlignment;
-  if (wanted < bytes) fail(ErrorKind::io, "a block of {} bytes is more than can be addressed", bytes);
+  if (wanted < bytes)
+    fail(ErrorKind::io, "a block of {} bytes is more than can be addressed", bytes);
   if (wanted >= kMapFrom) {
     data_ = static_cast<std::byte*>(system::map_memory(wanted));
     mapped_ = wanted;

@@ -30,10 +30,13 @@ struct WeightView {
   bool empty() const { return data == nullptr; }
   static constexpr int64_t element_bytes(WeightFormat format) {
     switch (format) {
-      case WeightFormat::f32: return 4;
+      case WeightFormat::f32:
+        return 4;
       case WeightFormat::bf16:
-      case WeightFormat::f16: return 2;
-      case WeightFormat::fp8_block: return 1;
+      case WeightFormat::f16:
+        return 2;
+      case WeightFormat::fp8_block:
+        return 1;
     }
     return 0;
   }

@@ -1,4 +1,5 @@
-// The two 16-bit formats, converted by integer arithmetic so that every machine gives the same bits.
+// The two 16-bit formats, converted by integer arithmetic so that every machine gives the same
+// bits.
 #pragma once
 
 #include <bit>
@@ -17,7 +18,7 @@ constexpr uint16_t float_to_bf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-float fp16_to_float(uint16_t bits);     // IEEE binary16, exact
-uint16_t float_to_fp16(float value);    // nearest even, overflow to infinity
+float fp16_to_float(uint16_t bits);   // IEEE binary16, exact
+uint16_t float_to_fp16(float value);  // nearest even, overflow to infinity
 
 }  // namespace fathom

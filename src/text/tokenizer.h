@@ -50,9 +50,10 @@ class Tokenizer {
   // `special`) are left out where `skip_special` is set.
   std::string decode(std::span<const TokenId> ids, bool skip_special = false) const;
 
-  std::optional<TokenId> id_of(std::string_view token) const;  // an added token or a vocabulary entry
-  const AddedToken* added_token(TokenId id) const;             // nullptr for ordinary ids
-  int64_t size() const;  // highest id + 1
+  std::optional<TokenId> id_of(
+      std::string_view token) const;                // an added token or a vocabulary entry
+  const AddedToken* added_token(TokenId id) const;  // nullptr for ordinary ids
+  int64_t size() const;                             // highest id + 1
 
   // What tokenizer_config.json says, where it is there.
   const std::string& bos_token() const;  // "" where there is none
