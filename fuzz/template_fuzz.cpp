@@ -13,7 +13,9 @@ namespace {
 
 const fathom::Tokenizer& tokenizer() {
   static const fathom::Tokenizer instance = fathom::Tokenizer::parse(
-      R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "added_tokens": []})",
+      R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "added_tokens": [],
+          "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false},
+          "decoder": {"type": "ByteLevel"}})",
       "tokenizer.json");
   return instance;
 }
@@ -38,9 +40,10 @@ void check_message(std::string_view message) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);
+  const fathom::Tokenizer& vocabulary = tokenizer();
   try {
     const auto chat_template = fathom::ChatTemplate::parse(source, "template");
-    const auto prompt = chat_template.render(messages(), tokenizer());
+    const auto prompt = chat_template.render(messages(), vocabulary);
     std::string text;
     for (const auto& piece : prompt.pieces) text += piece.text;
     if (text != prompt.text()) std::abort();
