@@ -20,8 +20,9 @@ namespace {
 
 constexpr uint64_t kPoolBytes = uint64_t{3} << 29;  // several times the largest caches
 constexpr uint64_t kPiece = uint64_t{1} << 20;      // read at a time by one thread
-constexpr uint64_t kReadBytes = uint64_t{1} << 27;  // read between two timings
-constexpr double kBurstSeconds = 0.01;
+// A timing takes a few milliseconds: short enough that some are not disturbed on a busy machine.
+constexpr uint64_t kReadBytes = uint64_t{1} << 25;
+constexpr double kBurstOperations = 1e9;  // of one timing, where shapes allow
 
 const LimitKernels& limits_of(const KernelSet& set) {
 #if defined(__x86_64__)
@@ -63,13 +64,10 @@ class Bench {
     });
     scales_ = Array<float>(kMaxScales);
     std::fill_n(scales_.data(), kMaxScales, 0x1p-9f);
-    // Rounds of multiply-adds that take about kBurstSeconds.
-    rounds_ = 1 << 12;
-    while (seconds_of([&] { limits_.multiply_add(rounds_); }) < kBurstSeconds) rounds_ *= 2;
   }
 
-  // One timing of each limit; the best so far is kept in `best`.
-  void time_limits(Limits& best) {
+  // One timing of each limit, the second over `operations`; the best so far is kept in `best`.
+  void time_limits(double operations, Limits& best) {
     const double read = seconds_of([&] {
       const std::byte* from = take(kReadBytes);
       pool_.parallel_for(static_cast<int64_t>(kReadBytes / kPiece), [&](int64_t i, int) {
@@ -77,14 +75,15 @@ class Bench {
       });
     });
     best.bytes_per_second = std::max(best.bytes_per_second, static_cast<double>(kReadBytes) / read);
+    const double round = static_cast<double>(limits_.operations_per_round * pool_.threads());
+    const auto rounds = static_cast<int64_t>(operations / round) + 1;
     const double multiply = seconds_of([&] {
       pool_.parallel_for(pool_.threads(), [&](int64_t, int) {
-        sink_ ^= static_cast<uint64_t>(limits_.multiply_add(rounds_));
+        sink_ ^= static_cast<uint64_t>(limits_.multiply_add(rounds));
       });
     });
-    const double operations = static_cast<double>(limits_.operations_per_round) *
-                              static_cast<double>(rounds_) * pool_.threads();
-    best.operations_per_second = std::max(best.operations_per_second, operations / multiply);
+    const double rate = round * static_cast<double>(rounds) / multiply;
+    best.operations_per_second = std::max(best.operations_per_second, rate);
   }
 
   struct Shape {
@@ -101,19 +100,25 @@ class Bench {
     w.cols = shape.cols;
     w.scale = reinterpret_cast<const std::byte*>(scales_.data());
     w.scale_cols = (shape.cols + w.block_cols - 1) / w.block_cols;
-    const auto bytes = static_cast<uint64_t>(w.rows * w.row_bytes());
     Matrix x(n, shape.cols);
-    Matrix y(n, shape.rows);
+    Matrix all_y(n, shape.rows);
     for (int64_t i = 0; i < n * shape.cols; ++i) x.data()[i] = static_cast<float>(i % 17) - 8.0f;
 
-    // A timing covers several matrices where one is quick.
-    const auto repeats = std::max<uint64_t>(
-        1, std::min(kReadBytes / bytes, (uint64_t{1} << 32) / static_cast<uint64_t>(n) / bytes));
+    // A timing covers several matrices where one is quick, and some rows of one where it is slow:
+    // rows do not depend on each other, and are as many as keep every thread at whole blocks.
+    const double row_operations = 2.0 * static_cast<double>(n * w.cols);
+    const int64_t least_rows = 128 * pool_.threads();
+    const auto wanted_rows = static_cast<int64_t>(kBurstOperations / row_operations);
+    if (n > 1) w.rows = std::min(w.rows, std::max(least_rows, wanted_rows / 128 * 128));
+    const auto bytes = static_cast<uint64_t>(w.rows * w.row_bytes());
+    const uint64_t repeats = n > 1 ? 1 : std::max<uint64_t>(1, kReadBytes / bytes);
+    const double operations = row_operations * static_cast<double>(w.rows);
+    Span2d<float> y = {all_y.data(), n, w.rows};
     Limits limits;
     double fastest = INFINITY;
     double spent = 0;
     for (int round = 0; round == 0 || (spent < budget && round < 1000); ++round) {
-      spent += seconds_of([&] { time_limits(limits); });
+      spent += seconds_of([&] { time_limits(operations, limits); });
       const double seconds = seconds_of([&] {
         for (uint64_t i = 0; i < repeats; ++i) {
           w.data = take(bytes);
@@ -127,7 +132,6 @@ class Bench {
     overall.operations_per_second =
         std::max(overall.operations_per_second, limits.operations_per_second);
 
-    const double operations = 2.0 * static_cast<double>(n * shape.rows * shape.cols);
     const double read_time = static_cast<double>(bytes) / limits.bytes_per_second;
     const double multiply_time = operations / limits.operations_per_second;
     KernelBenchResult result;
@@ -165,7 +169,6 @@ class Bench {
   KernelContext context_;
   Buffer memory_;
   Array<float> scales_;
-  int64_t rounds_ = 0;
   uint64_t next_ = 0;
   std::atomic<uint64_t> sink_{0};  // keeps the limit loops from being dropped
 };

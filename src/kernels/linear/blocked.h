@@ -33,7 +33,7 @@ constexpr int64_t kChunk = 512;      // columns between two visits to the accumu
 constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations in chunk order
 constexpr int64_t kMaxX = 96;        // rows of x that are worked together
 
-// Scratch: packed activations, then accumulators, then decoded weights. The two hyperthreads of a
+// Scratch: packed x_ahead, then accumulators, then decoded weights. The two hyperthreads of a
 // core share its caches; the limits suit half of 48 KiB and half of 2 MiB.
 constexpr int64_t kPackedFloats = int64_t{2} << 18;      // 2 MiB
 constexpr int64_t kPackedGoodFloats = int64_t{5} << 15;  // 640 KiB: above it, pack chunk by chunk
@@ -113,31 +113,41 @@ struct Blocked {
     }
   }
 
-  // 4 weight rows by X rows of x over `count` columns. Lanes do not meet, so a set with narrow
-  // registers takes the 16 lanes one part after the other. sums[j][i] is x row j, weight row i.
+  // Decoded weight rows (`groups` of 4, kChunk floats apart) and n packed rows of x, for `count`
+  // columns (a multiple of 16). sums[j][i] is x row j, weight row i; `fresh` sums begin at zero.
+  struct Panel {
+    const float* weights;
+    int64_t groups;
+    const float* x;
+    int64_t n;
+    int64_t count;
+    float* sums;
+    bool fresh;
+  };
+
+  // 4 weight rows by X rows of x. Lanes do not meet, so a set with narrow registers takes the 16
+  // lanes one part after the other.
   template <int X>
-  static void tile(const float* w, const float* x, int64_t row, int64_t count, bool fresh,
-                   float* sums, const float* next_sums) {
+  static void tile(const Panel& p, const float* w, const float* x, float* sums,
+                   const float* next_sums) {
+    const int64_t count = p.count;
     for (int part = 0; part < kParts; ++part) {
       Reg acc[X][kGroup];
       for (int j = 0; j < X; ++j) {
         for (int i = 0; i < kGroup; ++i) {
           acc[j][i] =
-              fresh ? Isa::zero() : Isa::load(sums + (j * kPanel + i) * kLanes + part * kWidth);
-        }
-      }
-      if (part == 0) {
-        for (int j = 0; j < X; ++j) {
-          for (int i = 0; i < kGroup; ++i) Isa::prefetch(next_sums + (j * kPanel + i) * kLanes);
+              p.fresh ? Isa::zero() : Isa::load(sums + (j * kPanel + i) * kLanes + part * kWidth);
         }
       }
       const float* wk = w + part * kWidth;
       const float* xk = x + part * kWidth;
       for (int64_t k = 0; k < count; k += 16) {
+        // A line of the next tile's sums in each step: X rows of 4 lines.
+        if (k < X * kGroup * 16) Isa::prefetch(next_sums + k / 64 * kPanel * kLanes + k % 64);
         Reg weights[kGroup];
         for (int i = 0; i < kGroup; ++i) weights[i] = Isa::load(wk + i * kChunk + k);
         for (int j = 0; j < X; ++j) {
-          const Reg value = Isa::load(xk + j * row + k);
+          const Reg value = Isa::load(xk + j * count + k);
           for (int i = 0; i < kGroup; ++i) acc[j][i] = Isa::fma(weights[i], value, acc[j][i]);
         }
       }
@@ -150,57 +160,66 @@ struct Blocked {
   }
 
   template <int X>
-  static void tile_of(int64_t rows, const float* w, const float* x, int64_t row, int64_t count,
-                      bool fresh, float* sums, const float* next_sums) {
+  static void tile_of(int64_t rows, const Panel& p, const float* w, const float* x, float* sums,
+                      const float* next_sums) {
     if constexpr (X > 1) {
-      if (rows < X) return tile_of<X - 1>(rows, w, x, row, count, fresh, sums, next_sums);
+      if (rows < X) return tile_of<X - 1>(rows, p, w, x, sums, next_sums);
     }
-    tile<X>(w, x, row, count, fresh, sums, next_sums);
+    tile<X>(p, w, x, sums, next_sums);
   }
 
-  // Rows of memory that are wanted soon. A few lines are fetched after each tile, so that the
-  // memory works while the arithmetic does.
-  struct Ahead {
-    const std::byte* from = nullptr;
-    int64_t row_bytes = 0;  // from one row to the next
-    int64_t bytes = 0;      // wanted of each row
-    int64_t rows = 0;
-    int64_t row = 0;
-    int64_t at = 0;
+  static int64_t tiles_of(int64_t n) { return (n + Isa::kTileX - 1) / Isa::kTileX; }
 
-    int64_t lines() const { return rows * ((bytes + 127) / 64); }
-    void fetch(int64_t count) {
-      for (; count > 0 && row < rows; --count) {
-        Isa::prefetch_far(from + row * row_bytes + at);
-        at += 64;
-        if (at >= bytes + 63) {
-          at = 0;
-          ++row;
+  // Rows of memory that are wanted soon: fetched little by little over a number of tiles, so that
+  // the memory works while the arithmetic does.
+  class Ahead {
+   public:
+    Ahead() = default;
+    // Of `rows` rows that lie row_bytes apart the first `bytes`.
+    Ahead(const void* from, int64_t row_bytes, int64_t bytes, int64_t rows, int64_t tiles)
+        : at_(static_cast<const std::byte*>(from)),
+          row_end_(at_ + bytes),
+          to_next_row_(row_bytes - (bytes + kStep - 1) / kStep * kStep),
+          row_bytes_(row_bytes),
+          steps_((bytes + kStep - 1) / kStep * rows),
+          pace_((steps_ + tiles - 1) / tiles) {}
+
+    void fetch() {
+      for (int64_t step = least(pace_, steps_); step > 0; --step) {
+        for (int64_t line = 0; line < kStep; line += 64) Isa::prefetch_far(at_ + line);
+        at_ += kStep;
+        --steps_;
+        if (at_ >= row_end_) {
+          at_ += to_next_row_;
+          row_end_ += row_bytes_;
         }
       }
     }
+
+   private:
+    static constexpr int64_t kStep = 256;  // bytes fetched together
+    const std::byte* at_ = nullptr;
+    const std::byte* row_end_ = nullptr;
+    int64_t to_next_row_ = 0;
+    int64_t row_bytes_ = 0;
+    int64_t steps_ = 0;
+    int64_t pace_ = 0;
   };
 
-  // A decoded panel (16 weight rows) times n packed rows of x, each `row` floats long.
-  // `weights` is fetched until the end of this panel, `activations` more slowly.
-  static void multiply_panel(const float* decoded, int64_t groups, const float* x, int64_t n,
-                             int64_t row, int64_t count, bool fresh, float* sums, Ahead& weights,
-                             Ahead& activations) {
-    const int64_t tiles = (n + Isa::kTileX - 1) / Isa::kTileX;
-    const int64_t weight_lines = weights.lines() / (tiles * groups) + 1;
-    const int64_t x_lines = activations.lines() / (tiles * groups * (kBlockRows / kPanel)) + 1;
+  static void multiply(const Panel& p, Ahead& weights_ahead, Ahead& x_ahead) {
+    const int64_t tiles = tiles_of(p.n);
     for (int64_t t = 0; t < tiles; ++t) {
       // Even cuts: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
-      const int64_t first = n * t / tiles;
-      const int64_t end = n * (t + 1) / tiles;
-      for (int64_t group = 0; group < groups; ++group) {
-        float* own = sums + (first * kPanel + group * kGroup) * kLanes;
+      const int64_t first = p.n * t / tiles;
+      const int64_t end = p.n * (t + 1) / tiles;
+      for (int64_t group = 0; group < p.groups; ++group) {
+        float* own = p.sums + (first * kPanel + group * kGroup) * kLanes;
         const float* next =
-            group + 1 < groups ? own + kGroup * kLanes : sums + end * kPanel * kLanes;
-        tile_of<Isa::kTileX>(end - first, decoded + group * kGroup * kChunk, x + first * row, row,
-                             count, fresh, own, next);
-        weights.fetch(weight_lines);
-        activations.fetch(x_lines);
+            group + 1 < p.groups ? own + kGroup * kLanes : p.sums + end * kPanel * kLanes;
+        tile_of<Isa::kTileX>(end - first, p, p.weights + group * kGroup * kChunk,
+                             p.x + first * p.count, own, next);
+        weights_ahead.fetch();
+        x_ahead.fetch();
       }
     }
   }
@@ -334,10 +353,11 @@ struct Blocked {
   // One chunk of columns of one panel; `next` is where the work goes on.
   template <WeightFormat F>
   static void panel_chunk(const Job& job, Place here, Place next, const float* x, float* sums,
-                          Ahead& activations, const Scratch& scratch) {
+                          Ahead& x_ahead, const Scratch& scratch) {
     const int64_t count = least(kChunk, job.w->cols - here.k0);
-    Ahead weights = {row_at<F>(job, next.panel) + next.k0 * kBytes<F>, job.w->cols * kBytes<F>,
-                     least(kChunk, job.w->cols - next.k0) * kBytes<F>, kPanel};
+    const int64_t tiles = tiles_of(job.n) * (kPanel / kGroup);
+    Ahead weights_ahead(row_at<F>(job, next.panel) + next.k0 * kBytes<F>, job.w->cols * kBytes<F>,
+                        least(kChunk, job.w->cols - next.k0) * kBytes<F>, kPanel, tiles);
     const int64_t rows = least(kPanel, job.rows - here.panel);
     for (int64_t first = 0; first < rows; first += kDecoded) {
       const int64_t groups = (least(kDecoded, rows - first) + kGroup - 1) / kGroup;
@@ -345,8 +365,9 @@ struct Blocked {
         const int64_t r = least(here.panel + first + i, job.rows - 1);
         decode_row<F>(row_at<F>(job, r) + here.k0 * kBytes<F>, count, scratch.decoded + i * kChunk);
       }
-      multiply_panel(scratch.decoded, groups, x, job.n, pad16(count), pad16(count), here.k0 == 0,
-                     sums + first * kLanes, weights, activations);
+      const Panel p = {scratch.decoded,       groups,      x, job.n, pad16(count),
+                       sums + first * kLanes, here.k0 == 0};
+      multiply(p, weights_ahead, x_ahead);
     }
   }
 
@@ -380,15 +401,14 @@ struct Blocked {
         pack(job, k0, least(kChunk, cols - k0), scratch.packed);
         // Rows of x lie too far apart for the hardware to foresee the next chunk.
         const int64_t k_next = k0 + kChunk < cols ? k0 + kChunk : 0;
-        Ahead activations = {reinterpret_cast<const std::byte*>(job.x + k_next), job.x_stride * 4,
-                             least(kChunk, cols - k_next) * 4, job.n};
+        Ahead x_ahead(job.x + k_next, job.x_stride * 4, least(kChunk, cols - k_next) * 4, job.n,
+                      tiles_of(job.n) * ((end - block + kGroup - 1) / kGroup));
         for (int64_t panel = block; panel < end; panel += kPanel) {
           Place next = {panel + kPanel, k0};
           if (next.panel >= end) next = {block, k0 + kChunk};
           if (next.k0 >= cols) next = {end, 0};
           panel_chunk<F>(job, {panel, k0}, next, scratch.packed,
-                         scratch.sums + (panel - block) / kPanel * panel_sums, activations,
-                         scratch);
+                         scratch.sums + (panel - block) / kPanel * panel_sums, x_ahead, scratch);
         }
       }
       for (int64_t panel = block; panel < end; panel += kPanel) {

@@ -12,8 +12,9 @@ namespace {
 constexpr int64_t kWorthSharing = int64_t{1} << 15;
 // Work is cut so that each thread gets several pieces, which evens out threads of unequal speed.
 constexpr int64_t kPiecesPerThread = 6;
-// Kernels work on 16 weight rows at a time.
+// Kernels work on 16 weight rows at a time, and decode weights again for each 96 rows of x.
 constexpr int64_t kRowStep = 16;
+constexpr int64_t kXStep = 96;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -39,15 +40,14 @@ void linear(const KernelContext& context, Span2d<const float> x, const WeightVie
     return;
   }
 
+  // Many activations are cut first: pieces of few weight rows would scale all of them too often.
   const int64_t pieces = threads * kPiecesPerThread;
-  const int64_t rows = piece_rows(w, pieces);
+  const int64_t rows = piece_rows(w, ceil_div(pieces, std::max<int64_t>(x.rows / kXStep, 1)));
   // The first piece ends where a block of the whole matrix ends.
   const int64_t begin = w.first_row % rows;
   const int64_t row_pieces = ceil_div(begin + w.rows, rows);
-  // Few weight rows and many activations: cut these too.
-  const int64_t x_wanted = std::max<int64_t>(1, ceil_div(pieces, row_pieces));
-  const int64_t x_rows =
-      std::max<int64_t>(ceil_div(x.rows, x_wanted), std::min<int64_t>(x.rows, 48));
+  const int64_t x_wanted = std::min(ceil_div(pieces, row_pieces), ceil_div(x.rows, kXStep));
+  const int64_t x_rows = ceil_div(x.rows, x_wanted);
   const int64_t x_pieces = ceil_div(x.rows, x_rows);
 
   context.pool().parallel_for(row_pieces * x_pieces, [&](int64_t index, int worker) {
