@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
+#include <ctime>
 #include <random>
 
 #include "base/buffer.h"
@@ -22,6 +22,8 @@ constexpr uint64_t kPoolBytes = uint64_t{3} << 29;  // several times the largest
 constexpr uint64_t kPiece = uint64_t{1} << 20;      // read at a time by one thread
 // A timing takes a few milliseconds: short enough that some are not disturbed on a busy machine.
 constexpr uint64_t kReadBytes = uint64_t{1} << 25;
+constexpr const char* kReadName = "read bandwidth";
+constexpr const char* kMultiplyName = "FMA peak";
 constexpr double kBurstOperations = 1e9;  // of one timing, where shapes allow
 
 const LimitKernels& limits_of(const KernelSet& set) {
@@ -35,17 +37,24 @@ const LimitKernels& limits_of(const KernelSet& set) {
   return limits_reference;
 }
 
+struct Timing {
+  double wall = 0;
+  double processor = 0;  // of all threads together
+};
+
 template <typename Work>
-double seconds_of(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
+Timing time_of(const Work& work) {
+  const auto wall = std::chrono::steady_clock::now();
+  const std::clock_t processor = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count(),
+          static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC};
 }
 
-struct Limits {
-  double bytes_per_second = 0;
-  double operations_per_second = 0;
-};
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 
 // Memory full of weights, from which matrices are cut one after the other.
 class Bench {
@@ -66,24 +75,27 @@ class Bench {
     std::fill_n(scales_.data(), kMaxScales, 0x1p-9f);
   }
 
-  // One timing of each limit, the second over `operations`; the best so far is kept in `best`.
-  void time_limits(double operations, Limits& best) {
-    const double read = seconds_of([&] {
-      const std::byte* from = take(kReadBytes);
+  // Bytes per second of plain reading.
+  double time_read() {
+    const std::byte* from = take(kReadBytes);
+    const Timing timing = time_of([&] {
       pool_.parallel_for(static_cast<int64_t>(kReadBytes / kPiece), [&](int64_t i, int) {
         sink_ ^= limits_.read(from + static_cast<uint64_t>(i) * kPiece, kPiece);
       });
     });
-    best.bytes_per_second = std::max(best.bytes_per_second, static_cast<double>(kReadBytes) / read);
+    return rate(kReadBytes, timing);
+  }
+
+  // Operations per second of multiply-adds in registers, over about `operations`.
+  double time_multiply(double operations) {
     const double round = static_cast<double>(limits_.operations_per_round * pool_.threads());
     const auto rounds = static_cast<int64_t>(operations / round) + 1;
-    const double multiply = seconds_of([&] {
+    const Timing timing = time_of([&] {
       pool_.parallel_for(pool_.threads(), [&](int64_t, int) {
         sink_ ^= static_cast<uint64_t>(limits_.multiply_add(rounds));
       });
     });
-    const double rate = round * static_cast<double>(rounds) / multiply;
-    best.operations_per_second = std::max(best.operations_per_second, rate);
+    return rate(round * static_cast<double>(rounds), timing);
   }
 
   struct Shape {
@@ -93,7 +105,7 @@ class Bench {
     int64_t cols;
   };
 
-  KernelBenchResult time_linear(const Shape& shape, int64_t n, double budget, Limits& overall) {
+  KernelBenchResult time_linear(const Shape& shape, int64_t n, double budget) {
     WeightView w;
     w.format = shape.format;
     w.rows = shape.rows;
@@ -114,38 +126,46 @@ class Bench {
     const uint64_t repeats = n > 1 ? 1 : std::max<uint64_t>(1, kReadBytes / bytes);
     const double operations = row_operations * static_cast<double>(w.rows);
     Span2d<float> y = {all_y.data(), n, w.rows};
-    Limits limits;
-    double fastest = INFINITY;
+    const double work = n == 1 ? static_cast<double>(bytes) : operations;
+    std::vector<double> values, limits, ratios, busy;
+    int read_is_limit = 0;
     double spent = 0;
     for (int round = 0; round == 0 || (spent < budget && round < 1000); ++round) {
-      spent += seconds_of([&] { time_limits(operations, limits); });
-      const double seconds = seconds_of([&] {
-        for (uint64_t i = 0; i < repeats; ++i) {
-          w.data = take(bytes);
-          linear(context_, x, w, y);
-        }
-      });
-      fastest = std::min(fastest, seconds / static_cast<double>(repeats));
-      spent += seconds;
+      spent += time_of([&] {
+                 const double read = work / static_cast<double>(bytes) * time_read();
+                 const double multiply = work / operations * time_multiply(operations);
+                 reads_.push_back(read / work * static_cast<double>(bytes));
+                 multiplies_.push_back(multiply / work * operations);
+                 const Timing timing = time_of([&] {
+                   for (uint64_t i = 0; i < repeats; ++i) {
+                     w.data = take(bytes);
+                     linear(context_, x, w, y);
+                   }
+                 });
+                 values.push_back(rate(work * static_cast<double>(repeats), timing));
+                 limits.push_back(std::min(read, multiply));
+                 ratios.push_back(values.back() / limits.back());
+                 busy.push_back(timing.processor / (timing.wall * pool_.threads()));
+                 read_is_limit += read < multiply ? 1 : -1;
+               }).wall;
     }
-    overall.bytes_per_second = std::max(overall.bytes_per_second, limits.bytes_per_second);
-    overall.operations_per_second =
-        std::max(overall.operations_per_second, limits.operations_per_second);
 
-    const double read_time = static_cast<double>(bytes) / limits.bytes_per_second;
-    const double multiply_time = operations / limits.operations_per_second;
     KernelBenchResult result;
     result.kernel = fmt::format("linear {}", shape.format_name);
     result.shape = fmt::format("{}x{}", shape.rows, shape.cols);
     result.n = n;
-    const double work = n == 1 ? static_cast<double>(bytes) : operations;
     result.unit = n == 1 ? "GB/s" : "GFLOP/s";
-    result.value = work / fastest * 1e-9;
-    result.limit = work / std::max(read_time, multiply_time) * 1e-9;
-    result.limit_name = read_time > multiply_time ? "read bandwidth" : "FMA peak";
-    result.ratio = result.value / result.limit;
+    result.value = median(values) * 1e-9;
+    result.limit = median(limits) * 1e-9;
+    result.limit_name = read_is_limit > 0 ? kReadName : kMultiplyName;
+    result.ratio = median(ratios);
+    result.busy = median(busy);
     return result;
   }
+
+  // The limits over all rounds so far.
+  KernelBenchResult read_limit() const { return limit(kReadName, "GB/s", reads_); }
+  KernelBenchResult multiply_limit() const { return limit(kMultiplyName, "GFLOP/s", multiplies_); }
 
  private:
   static constexpr int64_t kMaxScales = 1 << 16;
@@ -154,6 +174,15 @@ class Bench {
     const uint64_t available = system::available_memory();
     const uint64_t wanted = available == 0 ? kPoolBytes / 4 : std::min(kPoolBytes, available / 2);
     return std::max(wanted, 2 * kReadBytes) / kReadBytes * kReadBytes;
+  }
+
+  double rate(double work, const Timing& timing) const {
+    return work / std::max(timing.processor / pool_.threads(), 1e-9);
+  }
+  static KernelBenchResult limit(const char* name, const char* unit,
+                                 const std::vector<double>& rates) {
+    const double value = median(rates) * 1e-9;
+    return {name, "", 1, value, unit, value, name, 1, 1};
   }
 
   // The next `bytes` of the memory, from a cache line on; begins again at its end.
@@ -170,6 +199,7 @@ class Bench {
   Buffer memory_;
   Array<float> scales_;
   uint64_t next_ = 0;
+  std::vector<double> reads_, multiplies_;
   std::atomic<uint64_t> sink_{0};  // keeps the limit loops from being dropped
 };
 
@@ -205,16 +235,13 @@ std::vector<KernelBenchResult> bench_kernels(const KernelSet& set, int threads,
                                              double seconds_budget) {
   Bench bench(set, threads);
   const std::vector<Case> cases = all_cases();
-  Limits overall;
   std::vector<KernelBenchResult> results(2);
   for (const Case& c : cases) {
-    const double budget = seconds_budget / static_cast<double>(cases.size());
-    results.push_back(bench.time_linear(c.shape, c.n, budget, overall));
+    results.push_back(
+        bench.time_linear(c.shape, c.n, seconds_budget / static_cast<double>(cases.size())));
   }
-  const double read = overall.bytes_per_second * 1e-9;
-  const double multiply = overall.operations_per_second * 1e-9;
-  results[0] = {"read bandwidth", "", 1, read, "GB/s", read, "read bandwidth", 1};
-  results[1] = {"FMA peak", "", 1, multiply, "GFLOP/s", multiply, "FMA peak", 1};
+  results[0] = bench.read_limit();
+  results[1] = bench.multiply_limit();
   return results;
 }
 
