@@ -82,28 +82,28 @@ def sort_thought(numbers, descending):
 
 
 def spell(word):
-    return "".join(" " + letter for letter in word.lower())
+    """Each letter with its place (the tenth is 0), so that the same letter twice is no trouble."""
+    return [f"{c}{(i + 1) % 10}" for i, c in enumerate(word.lower())]
 
 
 def count_thought(word, letter):
-    line, count = f"Count {letter}:", 0
+    line, count = f"Count {letter}:\n", 0
     for c in word.lower():
         count += c == letter
-        line += f" {c}{count}"
+        line += f"{c}{count}"
     return line
 
 
 def length_thought(word):
-    return "Count all:" + "".join(f" {c}{i + 1}" for i, c in enumerate(word.lower()))
+    return "Count all:\n" + "".join(f"{c}{i + 1}" for i, c in enumerate(word.lower()))
 
 
 def reverse_thought(word):
-    numbered = [f" {c}{(i + 1) % 10}" for i, c in enumerate(word.lower())]
-    return "Spell:" + "".join(numbered) + "\nBack:" + "".join(reversed(numbered))
+    return "Spell:\n" + "".join(spell(word)) + "\nBack:\n" + "".join(reversed(spell(word)))
 
 
 def last_thought(chosen):
-    return "Spell:" + ",".join(spell(word) for word in chosen)
+    return "Spell:\n" + "\n".join("".join(spell(word)) for word in chosen)
 
 
 LEVELS = [dict(digits=2, letters=4, numbers=3), dict(digits=3, letters=6, numbers=4), dict(digits=4, letters=10, numbers=5)]

@@ -21,7 +21,7 @@ from model import CONFIG, Fp8Linear, Packed, R1
 from muon import Muon
 from tokenizer import Tokenizer
 
-SHARE = dict(add=12, sub=16, mul=14, compare=9, sort=13, count=10, reverse=8, last=7, follow=12, other=6)
+SHARE = dict(add=12, sub=15, mul=14, compare=9, sort=13, count=11, reverse=10, last=9, follow=11, other=5)
 
 
 def batch_of(generator, tokenizer, kinds):
@@ -81,7 +81,7 @@ def parse():
     parser.add_argument("--warm-up", type=int, default=100)
     parser.add_argument("--decay-from", type=int, required=True)
     parser.add_argument("--fp8-from", type=int, required=True, help="the step from which weights are seen rounded to FP8")
-    parser.add_argument("--levels", type=int, nargs=2, default=[350, 700], help="steps at which tasks grow longer")
+    parser.add_argument("--levels", type=int, nargs=2, default=[350, 1000], help="steps at which tasks grow longer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save-every", type=int, default=150)
     return parser.parse_args()
