@@ -7,9 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/cancel.h"
+
 namespace fathom {
 
-// A file open for reading. Every error names the path (and the offset).
+// A regular file open for reading; pipes, sockets and devices are refused, never waited for. Every
+// error names the path (and the offset).
 class File {
  public:
   File() = default;
@@ -33,9 +36,16 @@ class File {
 // The whole of a text file; longer than `limit` bytes is an Error(input).
 std::string read_text(const std::string& path, uint64_t limit = uint64_t{1} << 30);
 
+// All that can be read from what a user named as a text: a file, but also a pipe, a device or a
+// file of unknown size (/proc). Waits where it has to; `cancel` is asked when a signal comes in
+// between.
+std::string read_stream(const std::string& path, uint64_t limit = uint64_t{1} << 30,
+                        const CancelToken* cancel = nullptr);
+
 // A file that appears under its name only when commit() has succeeded: written beside it under a
 // temporary name, flushed to the device, then renamed. Destroyed without commit(), it leaves
-// nothing behind.
+// nothing behind. A link is followed, and what is there and no regular file (/dev/null, a pipe) is
+// written to directly.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);
@@ -49,7 +59,8 @@ class OutputFile {
 
  private:
   std::string path_;
-  std::string temporary_;
+  std::string final_;      // path_ with links followed
+  std::string temporary_;  // empty where path_ is written to directly
   int descriptor_ = -1;
 };
 

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -26,14 +27,22 @@ std::string why_not_opened(const std::string& path) {
   return "it is a link to " + target.string() + ": " + why;
 }
 
+struct DescriptorGuard {
+  int descriptor;
+  ~DescriptorGuard() { close(descriptor); }
+};
+
 }  // namespace
 
 File::File(const std::string& path) : path_(path) {
-  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a named pipe would be waited for; regular files are read as ever.
+  descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot open: {}", path, why_not_opened(path));
   struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || S_ISDIR(status.st_mode)) {
-    const std::string why = S_ISDIR(status.st_mode) ? "it is a folder" : reason();
+  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    const std::string why = S_ISDIR(status.st_mode) ? "it is a folder"
+                            : status.st_mode != 0   ? "it is a pipe, a socket or a device"
+                                                    : reason();
     close(std::exchange(descriptor_, -1));
     fail(ErrorKind::io, "{}: cannot read: {}", path, why);
   }
@@ -83,17 +92,56 @@ std::string read_text(const std::string& path, uint64_t limit) {
   return text;
 }
 
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), temporary_(system::temporary_name(path)) {
+std::string read_stream(const std::string& path, uint64_t limit, const CancelToken* cancel) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    if (errno == EINTR && cancel != nullptr) cancel->throw_if_cancelled();
+    fail(ErrorKind::io, "{}: cannot open: {}", path, why_not_opened(path));
+  }
+  const DescriptorGuard guard{descriptor};
+  std::string text;
+  std::array<char, 65536> piece;
+  while (true) {
+    const ssize_t got = read(descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) {
+      if (cancel != nullptr) cancel->throw_if_cancelled();
+      continue;
+    }
+    if (got < 0) {
+      const std::string why = errno == EISDIR ? "it is a folder" : reason();
+      fail(ErrorKind::io, "{}: cannot read: {}", path, why);
+    }
+    if (got == 0) return text;
+    text.append(piece.data(), static_cast<size_t>(got));
+    if (text.size() > limit) {
+      fail_input("{}: more than the {} bytes expected at the most", path, limit);
+    }
+  }
+}
+
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  struct stat status {};
+  const bool exists = stat(path.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    // A device or a pipe (/dev/null) is written to: renaming would put a file in its place.
+    descriptor_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot open: {}", path, reason());
+    return;
+  }
+  // A link stays a link: the file it leads to is the one that is replaced.
+  std::error_code unresolved;
+  const std::filesystem::path target = std::filesystem::canonical(path, unresolved);
+  if (exists && !unresolved) final_ = target.string();
+  if (final_.empty()) final_ = path;
+  temporary_ = system::temporary_name(final_);
   descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor_ < 0) fail(ErrorKind::io, "{}: cannot create: {}", path, reason());
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) {
-    close(descriptor_);
-    unlink(temporary_.c_str());
-  }
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
@@ -110,8 +158,12 @@ void OutputFile::write(std::string_view text) {
 }
 
 void OutputFile::commit() {
+  if (temporary_.empty()) {  // devices and pipes have nothing to flush
+    close(std::exchange(descriptor_, -1));
+    return;
+  }
   if (fsync(descriptor_) != 0) fail(ErrorKind::io, "{}: cannot flush: {}", path_, reason());
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (rename(temporary_.c_str(), final_.c_str()) != 0) {
     fail(ErrorKind::io, "{}: cannot rename {} to it: {}", path_, temporary_, reason());
   }
   close(std::exchange(descriptor_, -1));

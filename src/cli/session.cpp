@@ -109,7 +109,9 @@ std::string read_standard_input() {
 }
 
 std::string read_input(const std::string& path) {
-  return path == "-" ? read_standard_input() : read_text(path);
+  if (path == "-") return read_standard_input();
+  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  return read_stream(path, kMostBytes, &interrupt_token());
 }
 
 }  // namespace fathom::cli

@@ -68,6 +68,16 @@ TEST(File, AFolderIsNoFile) {
   EXPECT_HAS(message, "folder");
 }
 
+TEST(File, APipeIsRefusedAndNotWaitedFor) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "model.safetensors").c_str(), 0600), 0);
+  const std::string message =
+      message_of(ErrorKind::io, [&] { File{folder / "model.safetensors"}; });
+  EXPECT_HAS(message, "model.safetensors");
+  EXPECT_HAS(message, "pipe");
+  EXPECT_HAS(message_of(ErrorKind::io, [] { File{"/dev/null"}; }), "device");
+}
+
 TEST(File, ADanglingLinkIsNamed) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("../blobs/gone", folder / "model.safetensors");
@@ -140,6 +150,54 @@ TEST(FileThreads, ManyReadersAtOnce) {
   }
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(wrong, std::vector<int>(4, 0));
+}
+
+TEST(ReadStream, ReadsWhatHasNoSizeBeforehand) {
+  const TemporaryFolder folder;
+  put(folder / "a", "a file");
+  EXPECT_EQ(read_stream(folder / "a"), "a file");
+  EXPECT_EQ(read_stream("/dev/null"), "");
+  EXPECT_FALSE(read_stream("/proc/self/status").empty());
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const std::string text(200'000, 'x');  // more than a pipe holds
+  std::thread writer([&] { put(folder / "pipe", text); });
+  EXPECT_EQ(read_stream(folder / "pipe"), text);
+  writer.join();
+}
+
+TEST(ReadStream, NamesWhatCannotBeRead) {
+  const TemporaryFolder folder;
+  put(folder / "long", "0123456789");
+  EXPECT_HAS(message_of(ErrorKind::input, [&] { read_stream(folder / "long", 9); }), "long");
+  EXPECT_HAS(message_of(ErrorKind::io, [&] { read_stream(folder / "gone"); }), "gone");
+  EXPECT_HAS(message_of(ErrorKind::io, [&] { read_stream(folder.path()); }), "folder");
+}
+
+TEST(OutputFile, WritesThroughWhatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { got = get(folder / "pipe"); });
+  {
+    OutputFile out(folder / "pipe");
+    out.write("through");
+    out.commit();
+  }
+  reader.join();
+  EXPECT_EQ(got, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+}
+
+TEST(OutputFile, KeepsALinkAndReplacesTheFileBehindIt) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "far");
+  put(folder / "far/target", "before");
+  std::filesystem::create_symlink("far/target", folder / "link");
+  OutputFile out(folder / "link");
+  out.write("after");
+  out.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(get(folder / "far/target"), "after");
 }
 
 TEST(ReadText, ReturnsTheWholeFile) {
