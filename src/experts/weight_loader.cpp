@@ -102,12 +102,12 @@ void WeightLoader::load(ThreadPool& pool, const std::string& label, const Cancel
     const std::span<std::byte> into(piece.item->to + piece.begin, piece.bytes);
     const Shard& shard = shards[static_cast<size_t>(tensor.shard)];
     shard.file.read_at(tensor.offset + piece.begin, into);
-    if (tensor.dtype == Dtype::f8_e4m3) {
-      if (const std::optional<uint64_t> at = find_fp8_nan(into)) {
-        fail_input("{}: tensor {}: element {} (file offset {}) is the FP8 code for NaN",
-                   shard.file.path(), tensor.name, piece.begin + *at,
-                   tensor.offset + piece.begin + *at);
-      }
+    // Pieces begin at whole elements: their size is a multiple of any element's.
+    if (const std::optional<uint64_t> at = find_not_finite(tensor.dtype, into)) {
+      const auto size = static_cast<uint64_t>(dtype_bytes(tensor.dtype));
+      fail_input("{}: tensor {}: element {} (file offset {}) is {}", shard.file.path(), tensor.name,
+                 piece.begin / size + *at, tensor.offset + piece.begin + *at * size,
+                 tensor.dtype == Dtype::f8_e4m3 ? "the FP8 code for NaN" : "not a finite number");
     }
     const std::lock_guard lock(progress_mutex);
     progress.add(piece.bytes);

@@ -17,7 +17,7 @@ using WeightMemory = std::vector<Buffer>;
 
 // Collects what is to be loaded, then reads it in the order of the files, with all threads.
 // Shapes were checked before (checkpoint/deepseek_tensors.h); what is checked here are the bytes:
-// FP8 NaN codes are an Error(input) that names the tensor and the element.
+// values that are NaN or infinite are an Error(input) that names the tensor and the element.
 class WeightLoader {
  public:
   // `block_rows` x `block_cols` is the config's weight_block_size (ignored for other formats).
