@@ -33,6 +33,8 @@ class ConfigFields {
 
   // Absent and null are the same: a field without a value.
   const nlohmann::json* value(std::string_view name) const;
+  // True for null too, for fields where null has a meaning of its own.
+  bool has(std::string_view name) const { return object_.contains(std::string(name)); }
 
   // Empty where the field has no value; a value of the wrong type or out of range is a problem.
   std::optional<int64_t> optional_int(std::string_view name, IntRange range);

@@ -90,13 +90,14 @@ void parse_rope(ConfigFields& fields, std::vector<std::string>* problems, Deepse
     return;
   }
   into.factor = rope.required_number("factor", {1, 1e6});
+  // The softmax scale heeds it whatever the type; the rest is yarn's own.
+  into.mscale_all_dim = rope.optional_number("mscale_all_dim", {0, 1e3}).value_or(0);
   if (into.type != RopeType::yarn) return;
   into.original_max_position_embeddings =
       rope.required_int("original_max_position_embeddings", {1, kMostPositions});
   into.beta_fast = rope.optional_number("beta_fast", {0, 1e6, true}).value_or(32);
   into.beta_slow = rope.optional_number("beta_slow", {0, 1e6, true}).value_or(1);
   into.mscale = rope.optional_number("mscale", {0, 1e3}).value_or(1);
-  into.mscale_all_dim = rope.optional_number("mscale_all_dim", {0, 1e3}).value_or(0);
   if (into.beta_fast < into.beta_slow) {
     rope.problem("beta_fast", "{} is below beta_slow {}", into.beta_fast, into.beta_slow);
   }
@@ -144,6 +145,10 @@ void parse_quantization(ConfigFields& fields, std::vector<std::string>* problems
 void parse_experts(ConfigFields& fields, DeepseekConfig* config) {
   config->n_routed_experts = fields.optional_int("n_routed_experts", {0, kMostExperts}).value_or(0);
   config->n_shared_experts = fields.optional_int("n_shared_experts", {0, 1024}).value_or(0);
+  // null means none; left out, a model with shared experts would be run without them.
+  if (config->n_routed_experts > 0 && !fields.has("n_shared_experts")) {
+    fields.problem("n_shared_experts", "is missing; a number, or null for none");
+  }
   config->first_k_dense_replace =
       fields.optional_int("first_k_dense_replace", {0, kMostLayers}).value_or(0);
   config->moe_layer_freq = fields.optional_int("moe_layer_freq", {1, kMostLayers}).value_or(1);
@@ -241,7 +246,7 @@ DeepseekConfig parse_deepseek_config(std::string_view text, const std::string& p
   config.rms_norm_eps = fields.optional_number("rms_norm_eps", {0, 1, true}).value_or(1e-6);
   config.ep_size = fields.optional_int("ep_size", {1, kMostExperts}).value_or(1);
   // null has a meaning here (a single q_proj), so leaving the field out is not the same.
-  if (document.contains("q_lora_rank")) {
+  if (fields.has("q_lora_rank")) {
     config.q_lora_rank = fields.optional_int("q_lora_rank", {1, kMostWidth});
   } else {
     fields.problem("q_lora_rank", "is missing; a number, or null for a single q_proj");

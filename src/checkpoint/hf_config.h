@@ -20,7 +20,7 @@ struct RopeScaling {
   double beta_fast = 32;
   double beta_slow = 1;
   double mscale = 1;
-  double mscale_all_dim = 0;
+  double mscale_all_dim = 0;  // of the softmax scale, and heeded there whatever the type
 };
 
 // DeepseekV3ForCausalLM. Field names are config.json's own.

@@ -108,6 +108,10 @@ TEST(HfConfig, ReadsOtherShapesOfTheFamily) {
             }).intermediate_size,
             0);
   EXPECT_EQ(with([](json& c) { c["ep_size"] = 16; }).ep_size, 16);
+  // null says that there are no shared experts; without the field nothing says so.
+  EXPECT_EQ(with([](json& c) { c["n_shared_experts"] = nullptr; }).n_shared_experts, 0);
+  expect_contains(refusal([](json& c) { c.erase("n_shared_experts"); }),
+                  {"n_shared_experts", "is missing"});
 }
 
 TEST(HfConfig, ReadsRopeScalingOfEveryKind) {
@@ -125,6 +129,10 @@ TEST(HfConfig, ReadsRopeScalingOfEveryKind) {
   EXPECT_EQ(yarn.beta_fast, 32);
   EXPECT_EQ(yarn.mscale, 1);
   EXPECT_EQ(yarn.mscale_all_dim, 0);
+  // The reference scales the softmax by it under any type.
+  for (const char* type : {"linear", "dynamic"}) {
+    EXPECT_EQ(rope({{"type", type}, {"factor", 2}, {"mscale_all_dim", 0.7}}).mscale_all_dim, 0.7);
+  }
   const DeepseekConfig newer = with([](json& c) {
     c.erase("rope_theta");
     c.erase("rope_scaling");

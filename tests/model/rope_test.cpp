@@ -49,6 +49,14 @@ TEST(Rope, SoftmaxScaleHasTheSquareOfMscaleAndCosineHasNone) {
   DeepseekConfig plain = r1_config();
   plain.rope_scaling = {};
   EXPECT_NEAR(Rope(plain).softmax_scale(), 0.07216878364870322, 1e-12);
+
+  // The scale of the softmax heeds mscale_all_dim under any type.
+  for (const RopeType type : {RopeType::linear, RopeType::dynamic}) {
+    plain.rope_scaling.type = type;
+    plain.rope_scaling.factor = 40;
+    plain.rope_scaling.mscale_all_dim = 1;
+    EXPECT_NEAR(Rope(plain).softmax_scale(), 0.1352337788608801, 1e-9);
+  }
 }
 
 TEST(Rope, RotatesNeighboursAndPutsTheHalvesApart) {
