@@ -71,6 +71,7 @@ class HeaderHandler {
     sax_parse_json<Json>(text_, where_, &reached_, this);
     check_names();
     check_overlaps();
+    check_end();
     return std::move(header_);
   }
 
@@ -303,6 +304,21 @@ class HeaderHandler {
         fail_input("{}: tensors {} and {} overlap at offset {}", path_,
                    quoted_for_message(before.name), quoted_for_message(after.name), after.offset);
       }
+    }
+  }
+
+  // Gaps may align tensors; bytes behind the last one are of another file or another version of it.
+  void check_end() const {
+    uint64_t end = data_begin_;
+    for (const TensorInfo& tensor : header_.tensors) {
+      end = std::max(end, tensor.offset + tensor.bytes);
+    }
+    const uint64_t file_end = data_begin_ + data_bytes_;
+    if (end < file_end) {
+      fail_input(
+          "{}: {} bytes follow the last tensor, which ends at offset {}: the file is not the "
+          "one that its header describes",
+          path_, file_end - end, end);
     }
   }
 

@@ -52,7 +52,8 @@ struct SafetensorsHeader {
 
 // Reads and checks one header: its length against the file and the format's cap of 100,000,000
 // bytes, JSON depth, duplicate names, shapes times dtype against extents, extents against the file,
-// overlaps. Errors name the file and the tensor. Memory stays in proportion to the header.
+// overlaps, bytes behind the last tensor. Errors name the file and the tensor. Memory stays in
+// proportion to the header.
 SafetensorsHeader read_safetensors_header(const File& file);
 // The same for a header's bytes alone (fuzzing, tests): `file_size` is the whole file's.
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_size,

@@ -75,7 +75,7 @@ TEST(Safetensors, TakesGapsNamesAndMetadataOfAnyKind) {
   const SafetensorsHeader gaps =
       parse(R"({"é 名":{"dtype":"U8","shape":[2],"data_offsets":[10,12]},)"
             R"("b\u0062":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}})",
-            100);
+            12);
   EXPECT_EQ(gaps.tensors[0].name, "é 名");
   EXPECT_EQ(gaps.tensors[1].name, "bb");
   for (const char* metadata :
@@ -151,6 +151,15 @@ TEST(Safetensors, RefusesExtentsThatDoNotFit) {
   expect_refused(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
                  R"("b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
                  8, {"'a'", "'b'", "overlap"});
+}
+
+TEST(Safetensors, RefusesBytesBehindTheLastTensor) {
+  const std::string header = R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]},)"
+                             R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})";
+  EXPECT_EQ(parse(header, 8).tensors.size(), 2u);
+  expect_refused(header, 9,
+                 {"1 bytes follow the last tensor", std::to_string(8 + header.size() + 8)});
+  expect_refused("{}", 1, {"1 bytes follow"});
 }
 
 TEST(Safetensors, RefusesProductsThatOverflow) {
