@@ -116,6 +116,15 @@ std::optional<int64_t> layer_of(std::string_view name) {
   return layer;
 }
 
+// True for names that no decoder layer has.
+bool only_mtp_has(std::string_view name) {
+  for (const std::string_view part :
+       {".enorm.", ".hnorm.", ".eh_proj.", ".shared_head.", ".embed_tokens."}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 class Checker {
  public:
   Checker(const Checkpoint& checkpoint, const DeepseekConfig& config)
@@ -225,16 +234,20 @@ class Checker {
   }
 
   std::vector<std::string> unexpected() const {
+    const int64_t first_unused =
+        config_.num_hidden_layers + (config_.num_nextn_predict_layers > 0 ? 1 : 0);
+    std::unordered_set<int64_t> unused_mtp;
+    for (const TensorInfo& tensor : checkpoint_.tensors()) {
+      const std::optional<int64_t> layer = layer_of(tensor.name);
+      if (layer && *layer >= first_unused && only_mtp_has(tensor.name)) unused_mtp.insert(*layer);
+    }
     std::vector<std::string> found;
     for (const TensorInfo& tensor : checkpoint_.tensors()) {
       if (known_.count(tensor.name)) continue;
+      // MTP layers that are not used, further ones included, are known all the same. Decoder layers
+      // at their place are not: then num_hidden_layers is too small.
       const std::optional<int64_t> layer = layer_of(tensor.name);
-      // MTP layers that are not used, further ones included, are known all the same.
-      const int64_t mtp_layer = config_.num_hidden_layers;
-      if (layer &&
-          (*layer > mtp_layer || (*layer == mtp_layer && config_.num_nextn_predict_layers == 0))) {
-        continue;
-      }
+      if (layer && unused_mtp.count(*layer)) continue;
       // A table that old exporters save; it is computed here.
       if (tensor.name.ends_with(".rotary_emb.inv_freq")) continue;
       found.push_back(tensor.name);

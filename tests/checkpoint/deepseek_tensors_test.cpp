@@ -309,6 +309,19 @@ TEST(DeepseekTensors, LeavesMtpLayersOutThatTheConfigDoesNotHave) {
   EXPECT_TRUE(odd.unexpected.empty());
 }
 
+TEST(DeepseekTensors, NamesDecoderLayersBeyondTheConfig) {
+  const json without = changed("num_nextn_predict_layers", 0);
+  const TensorReport report = check(
+      [](Layout& l) {
+        l.push_back(l.front());
+        l.back().name = "model.layers.3.input_layernorm.weight";
+        l.push_back(l.front());
+        l.back().name = "model.layers.4.eh_proj.weight";
+      },
+      without);
+  EXPECT_EQ(report.unexpected, std::vector<std::string>{"model.layers.3.input_layernorm.weight"});
+}
+
 TEST(DeepseekTensors, NamesWhatNothingExpects) {
   testing::internal::CaptureStderr();
   const TensorReport report = check([](Layout& l) {
