@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
@@ -45,6 +46,17 @@ class Arrays {
   std::vector<std::vector<int64_t>> shapes_;
 };
 
+// Or the second array would take the place of the first.
+void require_different(const std::string& a, const std::string& b, const char* options) {
+  const auto plain = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(path, ignored);
+  };
+  if (!a.empty() && !b.empty() && plain(a) == plain(b) && a != "/dev/null") {
+    fail_usage("{} name the same file, {}", options, a);
+  }
+}
+
 }  // namespace
 
 int run_command(const LogitsOptions& options, Output& output) {
@@ -54,6 +66,9 @@ int run_command(const LogitsOptions& options, Output& output) {
   require_parent_folder(options.out, "--out");
   require_parent_folder(options.hidden, "--hidden");
   require_parent_folder(options.attentions, "--attentions");
+  require_different(options.out, options.hidden, "--out and --hidden");
+  require_different(options.out, options.attentions, "--out and --attentions");
+  require_different(options.hidden, options.attentions, "--hidden and --attentions");
 
   Model model = load_model(model_options, options.output, options.mtp);
   ForwardInput input;

@@ -16,6 +16,20 @@ double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
+// What the file says and the request leaves to it is checked by itself, so that the file is named.
+void check_defaults(const SamplingRequest& asked, const GenerationConfig& defaults,
+                    const std::string& folder) {
+  SamplingOptions options;
+  if (!asked.temperature && defaults.temperature) options.temperature = *defaults.temperature;
+  if (!asked.top_p && defaults.top_p) options.top_p = *defaults.top_p;
+  if (!asked.min_p && defaults.min_p) options.min_p = *defaults.min_p;
+  try {
+    validate(options);
+  } catch (const Error& error) {
+    fail_input("{}/generation_config.json: {}", folder, error.what());
+  }
+}
+
 SamplingOptions resolve(const SamplingRequest& asked, const GenerationConfig& defaults) {
   SamplingOptions options;
   const bool greedy_by_default = defaults.do_sample == false;
@@ -88,6 +102,7 @@ GenerateResult generate(Engine& engine, const GenerateRequest& request, CacheSta
   const int64_t room = context - static_cast<int64_t>(prompt.size());
   const int64_t limit = request.max_tokens > 0 ? std::min(request.max_tokens, room) : room;
 
+  check_defaults(request.sampling, engine.generation_config(), engine.info().folder);
   Sampler sampler(resolve(request.sampling, engine.generation_config()), request.sampling.choice);
   for (const auto& [id, bias] : request.sampling.logit_bias) engine.check_ids(std::span(&id, 1));
   sampler.see_prompt(prompt);

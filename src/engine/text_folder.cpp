@@ -1,17 +1,17 @@
 #include "engine/text_folder.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "checkpoint/model_folder.h"
 #include "text/reasoning.h"
 
 namespace fathom {
 
 bool TextFolder::present(const std::string& folder) {
-  return std::filesystem::exists(folder + "/tokenizer.json");
+  return path_exists(folder + "/tokenizer.json");
 }
 
 TextFolder TextFolder::open(const std::string& folder) {
@@ -20,7 +20,10 @@ TextFolder TextFolder::open(const std::string& folder) {
   }
   TextFolder text(Tokenizer::load(folder), folder);
   const std::string& source = text.tokenizer_.chat_template();
-  if (!source.empty()) text.template_ = ChatTemplate::parse(source, "chat template");
+  if (source.empty()) return text;
+  const std::string own_file = folder + "/chat_template.jinja";
+  text.template_ = ChatTemplate::parse(
+      source, path_exists(own_file) ? own_file : folder + "/tokenizer_config.json: chat_template");
   return text;
 }
 
@@ -61,7 +64,7 @@ GenerationConfig read_generation_config(const std::string& folder) {
   constexpr uint64_t kMostBytes = 1 << 20;
   // The reference fills in what the one lacks from the other, which has the same fields.
   GenerationConfig model = parse_generation_config(read_text(model_path, kMostBytes), model_path);
-  if (!std::filesystem::exists(path)) return model;
+  if (!path_exists(path)) return model;  // a link that leads nowhere is named by read_text()
   GenerationConfig config = parse_generation_config(read_text(path, kMostBytes), path);
   if (config.eos_token_ids.empty()) config.eos_token_ids = model.eos_token_ids;
   if (!config.bos_token_id) config.bos_token_id = model.bos_token_id;
