@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 1000;
-constexpr int kKillLine = 0x15;  // Ctrl-U
+constexpr int kKillLine = 0x15;       // Ctrl-U
+constexpr int kReplacement = 0xfffd;  // for bytes that are not UTF-8
 // After Ctrl-C the line is emptied first, and handed over next.
 bool hand_over_line = false;
 bool was_interrupted = false;
@@ -37,12 +38,17 @@ int next_character(FILE* stream) {
     hand_over_line = was_interrupted = true;
     return kKillLine;
   }
-  if (first < 0xc0) return first;
+  if (first < 0x80) return first;
+  if (first < 0xc2 || first > 0xf4) return kReplacement;
   const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
   int character = first & (0x3f >> more);
   for (int i = 0; i < more; ++i) {
     const int byte = std::fgetc(stream);
     if (byte == EOF) return -1;
+    if ((byte & 0xc0) != 0x80) {
+      std::ungetc(byte, stream);  // the next character, perhaps the line's end
+      return kReplacement;
+    }
     character = character << 6 | (byte & 0x3f);
   }
   return character;
