@@ -33,8 +33,9 @@ int terminal_columns();
 // safe. nullptr restores the defaults.
 void on_interrupt(void (*handler)(int));
 
-// Writing to a pipe that nobody reads fails from here on, instead of ending the program in silence.
-void ignore_broken_pipes();
+// Writing to a pipe that nobody reads, or beyond the size that a file may have (ulimit -f), fails
+// from here on, instead of ending the program in silence.
+void ignore_write_signals();
 
 // The file of the running program; "" where unknown.
 std::string program_path();

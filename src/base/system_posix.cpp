@@ -78,7 +78,10 @@ void on_interrupt(void (*handler)(int)) {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-void ignore_broken_pipes() { signal(SIGPIPE, SIG_IGN); }
+void ignore_write_signals() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
 
 std::string program_path() {
   std::string path(4096, '\0');

@@ -51,7 +51,7 @@ int report(ErrorKind kind, const std::string& message, bool json, Output& output
 }  // namespace
 
 int run_program(int argc, const char* const* argv) {
-  system::ignore_broken_pipes();
+  system::ignore_write_signals();
   if (!wants_style(system::stderr_is_terminal())) log::never_colour();
   const bool json = asks_for_json(argc, argv);
   Output output;

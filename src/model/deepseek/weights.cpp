@@ -84,6 +84,8 @@ DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const Deepse
   const int64_t layers = config.num_hidden_layers + (with_mtp ? 1 : 0);
   weights.routed_experts.resize(static_cast<size_t>(layers));
   for (int64_t layer = 0; layer < layers; ++layer) {
+    if (cancel != nullptr)
+      cancel->throw_if_cancelled();  // memory is cleared here, which takes time
     weights.layers.push_back(layer_of(loader, config, layer));
     if (!weights.layers.back().moe) continue;
     for (int64_t expert = 0; expert < config.n_routed_experts; ++expert) {
