@@ -98,6 +98,9 @@ void parse_rope(ConfigFields& fields, std::vector<std::string>* problems, Deepse
   into.beta_fast = rope.optional_number("beta_fast", {0, 1e6, true}).value_or(32);
   into.beta_slow = rope.optional_number("beta_slow", {0, 1e6, true}).value_or(1);
   into.mscale = rope.optional_number("mscale", {0, 1e3}).value_or(1);
+  if (config->rope_theta == 1) {
+    fields.problem("rope_theta", "1 gives yarn nothing to scale: all frequencies are the same");
+  }
   if (into.beta_fast < into.beta_slow) {
     rope.problem("beta_fast", "{} is below beta_slow {}", into.beta_fast, into.beta_slow);
   }
@@ -286,7 +289,8 @@ GenerationConfig parse_generation_config(std::string_view text, const std::strin
   config.do_sample = fields.optional_bool("do_sample");
   config.temperature = fields.optional_number("temperature", {0, 1e6});
   config.top_p = fields.optional_number("top_p", {0, 1});
-  config.top_k = fields.optional_int("top_k", {0, kMostVocabulary});
+  config.top_k = fields.optional_int("top_k", {-1, kMostVocabulary});
+  if (config.top_k == -1) config.top_k = 0;  // both are written for "no limit"
   config.min_p = fields.optional_number("min_p", {0, 1});
   config.repetition_penalty = fields.optional_number("repetition_penalty", {0, 1e6, true});
   config.bos_token_id = fields.optional_int("bos_token_id", {0, kMostTokenId});

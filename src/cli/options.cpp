@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -120,9 +121,9 @@ void add_ask(CLI::App* app, AskOptions* ask) {
   };
   real("--temp", "Temperature; 0 always takes the likeliest token",
        [sampling](double value) { sampling->temperature = value; });
-  add_value(app, "--top-k", "N", "Only the N likeliest tokens; 0 for all",
+  add_value(app, "--top-k", "N", "Only the N likeliest tokens; 0 or -1 for all",
             [sampling](const std::string& value) {
-              sampling->top_k = parse_integer(value, "--top-k", 0, kMostId);
+              sampling->top_k = std::max<int64_t>(0, parse_integer(value, "--top-k", -1, kMostId));
             })
       ->group(group);
   real("--top-p", "Only the likeliest tokens whose probabilities reach X",

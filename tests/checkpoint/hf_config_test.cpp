@@ -142,6 +142,15 @@ TEST(HfConfig, ReadsRopeScalingOfEveryKind) {
   EXPECT_EQ(newer.rope_scaling.factor, 3);
 }
 
+TEST(HfConfig, RefusesABaseThatYarnCannotDivideBy) {
+  expect_contains(refusal([](json& c) { c["rope_theta"] = 1; }), {"rope_theta", "yarn"});
+  EXPECT_EQ(with([](json& c) {
+              c["rope_theta"] = 1;
+              c["rope_scaling"] = nullptr;
+            }).rope_theta,
+            1);
+}
+
 TEST(HfConfig, RefusesRopeScalingItDoesNotKnow) {
   const auto refused = [](const json& scaling, const std::string& field,
                           const std::string& reason) {
@@ -319,6 +328,7 @@ TEST(HfConfig, ReadsGenerationDefaults) {
       "g.json");
   EXPECT_EQ(list.eos_token_ids, (std::vector<int64_t>{1, 7}));
   EXPECT_EQ(list.top_k, 50);
+  EXPECT_EQ(parse_generation_config(R"({"top_k":-1})", "g.json").top_k, 0);  // no limit
   EXPECT_EQ(list.min_p, 0.05);
   EXPECT_EQ(list.repetition_penalty, 1.1);
   EXPECT_FALSE(list.temperature);

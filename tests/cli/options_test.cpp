@@ -118,6 +118,14 @@ TEST(Options, WhatIsNotGivenIsLeftToTheModel) {
   EXPECT_TRUE(o.output.json);
 }
 
+TEST(Options, NoLimitOfTopKHasTwoSpellings) {
+  for (const char* all : {"0", "-1"}) {
+    EXPECT_EQ(
+        parse_as<GenerateOptions>({"generate", "--tokens", "0", "--top-k", all}).ask.sampling.top_k,
+        0);
+  }
+}
+
 TEST(Options, OtherCommands) {
   const auto chat = parse_as<ChatOptions>({"chat", "--think", "hide", "--system", "Be brief."});
   EXPECT_EQ(chat.think, ThinkMode::hide);
