@@ -276,9 +276,14 @@ void Chat::print_stats() {
 }
 
 void Chat::save(const std::string& path) {
-  OutputFile file(path);
-  file.write(conversation_.json() + "\n");
-  file.commit();
+  try {
+    OutputFile file(path);
+    file.write(conversation_.json() + "\n");
+    file.commit();
+  } catch (const Error& error) {
+    // Unlike a standard output that fails, another file may do: the chat goes on.
+    throw Error(ErrorKind::input, error.what());
+  }
   say(fmt::format("{} messages written to {}\n", conversation_.messages(), path));
 }
 

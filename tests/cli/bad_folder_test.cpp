@@ -1,4 +1,5 @@
 // Model folders that are not what they should be, and outputs that are no plain files.
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cstring>
@@ -130,6 +131,21 @@ TEST(CliOutput, ADeviceStaysADeviceAndALinkALink) {
   EXPECT_EQ(with(folder / "link.npy").code, 0);
   EXPECT_TRUE(fs::is_symlink(folder / "link.npy"));
   EXPECT_GT(fs::file_size(folder / "target.npy"), 2u * 263 * 4);
+}
+
+TEST(CliOutput, AFileSizeLimitLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 1000;  // logits of two tokens take 2104 bytes
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Finished finished = run({"logits", "--model", golden("r1-tiny"), "--tokens", "0,1", "--out",
+                                 folder / "a.npy", "--quiet"});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(finished.code, 1) << finished.err;
+  EXPECT_NE(finished.err.find("a.npy"), std::string::npos) << finished.err;
+  EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 TEST(CliOutput, TwoArraysNeedTwoFiles) {

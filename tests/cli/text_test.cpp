@@ -282,5 +282,15 @@ TEST(CliChat, CommandsWorkInAPipe) {
       << finished.err;
 }
 
+TEST(CliChat, AFileThatCannotBeSavedDoesNotEndTheChat) {
+  const TextModel model;
+  const Finished finished = run({"chat", "--model", model.path(), "-n", "2", "--temp", "0",
+                                 "--think", "off", "--logit-bias", "97=100", "--quiet"},
+                                "One\n/save /no/such/folder/chat.json\nTwo\n");
+  EXPECT_EQ(finished.code, 1);  // something failed, and a program should know
+  EXPECT_EQ(finished.out, "aa\naa\n");
+  EXPECT_NE(finished.err.find("/no/such/folder/chat.json"), std::string::npos) << finished.err;
+}
+
 }  // namespace
 }  // namespace fathom
