@@ -60,15 +60,16 @@ def mul_thought(a, digit):
     return "\n".join(lines)
 
 
-def compare_thought(a, b):
+def compare_thought(a, b, larger):
+    """Ends with which of the two it is: the first, the last, or neither."""
     width = max(len(str(a)), len(str(b)))
     x, y = str(a).zfill(width), str(b).zfill(width)
-    lines = [f"{x},{y}"]
+    lines = ["Largest:" if larger else "Smallest:", f"{x},{y}"]
     for p, q in zip(x, y):
         lines.append(f"{p}{'=' if p == q else '<' if p < q else '>'}{q}")
         if p != q:
             break
-    return "\n".join(lines)
+    return "\n".join(lines) + (" equal" if a == b else " first" if (a > b) == larger else " last")
 
 
 def sort_thought(numbers, descending):
@@ -103,7 +104,7 @@ def reverse_thought(word):
 
 
 def last_thought(chosen):
-    return "Spell:\n" + "\n".join("".join(spell(word)) for word in chosen)
+    return "Spell:\n" + "\n".join("".join(spell(word)) + ">" + word[-1].lower() for word in chosen)
 
 
 LEVELS = [dict(digits=2, letters=4, numbers=3), dict(digits=3, letters=6, numbers=4), dict(digits=4, letters=10, numbers=5)]
@@ -210,7 +211,7 @@ class Generator:
             answer = "They are equal."
         else:
             answer = f"The answer is {max(a, b) if larger else min(a, b)}."
-        return Example("compare", [self.dress(question)], compare_thought(a, b), answer)
+        return Example("compare", [self.dress(question)], compare_thought(a, b, larger), answer)
 
     def make_sort(self):
         count = min(self.rng.choice([2, 3, 3, 4, 4, 5]), self.most["numbers"])

@@ -21,7 +21,7 @@ from model import CONFIG, Fp8Linear, Packed, R1
 from muon import Muon
 from tokenizer import Tokenizer
 
-SHARE = dict(add=12, sub=15, mul=14, compare=9, sort=13, count=11, reverse=10, last=9, follow=11, other=5)
+SHARE = dict(add=10, sub=11, mul=12, compare=12, sort=34, count=9, reverse=9, last=17, follow=11, other=14)
 
 
 def batch_of(generator, tokenizer, kinds):

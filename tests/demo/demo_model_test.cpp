@@ -1,0 +1,101 @@
+// The committed demo model: 50 questions that training never saw, asked greedily.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "fathom/model.h"
+
+namespace fathom {
+namespace {
+
+const std::string kFolder = std::string(FATHOM_TEST_DATA) + "/../../models/demo";
+const std::string kQuestions = std::string(FATHOM_TEST_DATA) + "/../demo/questions.json";
+
+nlohmann::json read_questions() {
+  std::ifstream file(kQuestions);
+  return nlohmann::json::parse(file);
+}
+
+Model load_demo() {
+  LoadOptions options;
+  options.folder = kFolder;
+  options.mtp = true;
+  return Model::load(options);
+}
+
+Prompt render_turns(const Model& model, const nlohmann::json& turns) {
+  nlohmann::json messages = nlohmann::json::array();
+  for (const nlohmann::json& turn : turns) {
+    const char* role = messages.size() % 2 == 0 ? "user" : "assistant";
+    messages.push_back({{"role", role}, {"content", turn}});
+  }
+  return model.render(messages.dump());
+}
+
+GenerateResult answer_greedily(Model& model, const Prompt& prompt) {
+  GenerateRequest request;
+  request.prompt = prompt;
+  request.sampling.temperature = 0;
+  request.max_tokens = 300;
+  return model.generate(request);
+}
+
+// What the MTP layer would have drafted, against what came: how many of `made` after the first.
+int64_t drafts_right(Model& model, const Prompt& prompt, const std::vector<int32_t>& made) {
+  ForwardInput input;
+  input.ids = prompt.ids;
+  input.ids.insert(input.ids.end(), made.begin(), made.end());
+  input.logits = false;
+  input.mtp_logits = true;
+  const ForwardOutput output = model.forward(input);
+  int64_t right = 0;
+  // Row i comes from hidden state i and token i + 1, and is for token i + 2.
+  for (size_t i = prompt.ids.size() - 1; i + 2 < input.ids.size(); ++i) {
+    const auto row = output.mtp_logits.begin() + static_cast<int64_t>(i) * output.vocab;
+    right += std::max_element(row, row + output.vocab) - row == input.ids[i + 2];
+  }
+  return right;
+}
+
+TEST(DemoModel, AnswersQuestionsItNeverSaw) {
+  Model model = load_demo();
+  const nlohmann::json questions = read_questions();
+  ASSERT_EQ(questions.size(), 50u);
+  int right = 0;
+  int64_t drafts = 0;
+  int64_t hits = 0;
+  for (const nlohmann::json& question : questions) {
+    SCOPED_TRACE(question.dump());
+    const Prompt prompt = render_turns(model, question["turns"]);
+    EXPECT_TRUE(prompt.opens_thought);
+    const GenerateResult result = answer_greedily(model, prompt);
+    EXPECT_EQ(result.finish_reason, FinishReason::stop);
+    EXPECT_FALSE(result.reasoning.empty());
+    const std::string expected = question["answer"];
+    if (result.content == expected) {
+      ++right;
+    } else {
+      std::printf("%s\n  thought %s\n  answer %s\n", question.dump().c_str(),
+                  result.reasoning.c_str(), result.content.c_str());
+    }
+    hits += drafts_right(model, prompt, result.ids);
+    drafts += static_cast<int64_t>(result.ids.size()) - 1;
+  }
+  EXPECT_GE(right, 47);
+  EXPECT_GE(static_cast<double>(hits), 0.85 * static_cast<double>(drafts));
+}
+
+TEST(DemoModel, AnswersTheQuestionOfTheReadme) {
+  Model model = load_demo();
+  const Prompt prompt = model.render(R"([{"role":"user","content":"What is 47+85?"}])");
+  const GenerateResult result = answer_greedily(model, prompt);
+  EXPECT_EQ(result.content, "The answer is 132.");
+  EXPECT_NE(result.reasoning.find("7+5+0=12"), std::string::npos) << result.reasoning;
+}
+
+}  // namespace
+}  // namespace fathom
