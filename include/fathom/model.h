@@ -25,14 +25,18 @@ namespace fathom {
 
 enum class KvPrecision { f32, bf16, int8 };
 
+// Which of a folder's text files its user cannot do without.
+enum class TextNeeds { none, tokenizer, chat };
+
 struct LoadOptions {
   std::string folder;   // a Hugging Face folder, a hub-cache snapshot or a hub-cache model folder
   int threads = 0;      // 0: every processor this process may use
   std::string kernels;  // "reference", "avx2", "avx512", "neon"; "": the fastest that runs here
   KvPrecision kv = KvPrecision::bf16;
-  int64_t context = 0;    // most tokens of one sequence; 0: decided from the folder's files
-  bool mtp = false;       // load the multi-token-prediction layer too
-  int64_t row_chunk = 0;  // tokens worked on at once inside a layer; 0: a good default
+  int64_t context = 0;  // most tokens of one sequence; 0: decided from the folder's files
+  bool mtp = false;     // load the multi-token-prediction layer too
+  TextNeeds needs = TextNeeds::none;  // what is missing of it is reported with everything else
+  int64_t row_chunk = 0;              // tokens worked on at once inside a layer; 0: a good default
   const CancelToken* cancel = nullptr;
 };
 

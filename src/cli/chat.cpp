@@ -298,11 +298,10 @@ void Chat::say(const std::string& text) {
 int run_command(const ChatOptions& given, Output& output) {
   ChatOptions options = given;
   options.model.folder = model_folder(options.model.folder);
-  require_tokenizer(options.model.folder, "chat");
   if (options.system && find_invalid_utf8(*options.system) != std::string::npos) {
     fail_input("--system: the text is not valid UTF-8");
   }
-  Model model = load_model(options.model, options.output);
+  Model model = load_model(options.model, options.output, TextNeeds::chat);
   settle_sampling(options.ask, options.model.folder, options.output);
   return Chat(options, std::move(model), output).run();
 }

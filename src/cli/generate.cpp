@@ -10,18 +10,10 @@ namespace fathom::cli {
 namespace {
 
 // The option that needs a tokenizer; nullptr where none does.
-const char* text_option(const GenerateOptions& options) {
-  switch (options.kind) {
-    case PromptKind::text:
-      return "--prompt";
-    case PromptKind::file:
-      return "--prompt-file";
-    case PromptKind::chat:
-      return "--chat";
-    case PromptKind::tokens:
-      break;
-  }
-  return options.ask.stop.empty() ? nullptr : "--stop";
+TextNeeds text_needs(const GenerateOptions& options) {
+  if (options.kind == PromptKind::chat) return TextNeeds::chat;
+  const bool only_ids = options.kind == PromptKind::tokens && options.ask.stop.empty();
+  return only_ids ? TextNeeds::none : TextNeeds::tokenizer;
 }
 
 void check_utf8(const std::string& text, const char* option) {
@@ -79,7 +71,6 @@ int run_command(const GenerateOptions& given, Output& output) {
   GenerateOptions options = given;
   // Whatever can be found wrong without weights is said before they are loaded.
   options.model.folder = model_folder(options.model.folder);
-  if (const char* option = text_option(options)) require_tokenizer(options.model.folder, option);
   std::string text = options.prompt;
   if (options.kind == PromptKind::file) {
     text = read_input(options.prompt);
@@ -92,7 +83,7 @@ int run_command(const GenerateOptions& given, Output& output) {
   if (options.system) check_utf8(*options.system, "--system");
   for (const std::string& stop : options.ask.stop) check_utf8(stop, "--stop");
 
-  Model model = load_model(options.model, options.output);
+  Model model = load_model(options.model, options.output, text_needs(options));
   settle_sampling(options.ask, options.model.folder, options.output);
 
   GenerateRequest request;

@@ -62,7 +62,6 @@ void require_different(const std::string& a, const std::string& b, const char* o
 int run_command(const LogitsOptions& options, Output& output) {
   ModelOptions model_options = options.model;
   model_options.folder = model_folder(options.model.folder);
-  if (options.text) require_tokenizer(model_options.folder, "--text");
   require_parent_folder(options.out, "--out");
   require_parent_folder(options.hidden, "--hidden");
   require_parent_folder(options.attentions, "--attentions");
@@ -70,7 +69,8 @@ int run_command(const LogitsOptions& options, Output& output) {
   require_different(options.out, options.attentions, "--out and --attentions");
   require_different(options.hidden, options.attentions, "--hidden and --attentions");
 
-  Model model = load_model(model_options, options.output, options.mtp);
+  Model model = load_model(model_options, options.output,
+                           options.text ? TextNeeds::tokenizer : TextNeeds::none, options.mtp);
   ForwardInput input;
   input.ids = options.text ? model.raw_prompt(*options.text).ids : options.tokens;
   if (options.mtp && input.ids.size() < 2) fail_usage("--mtp: needs at least two tokens");

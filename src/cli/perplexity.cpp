@@ -50,11 +50,11 @@ int run_command(const PerplexityOptions& options, Output& output) {
   model_options.folder = model_folder(options.model.folder);
   std::string text;
   if (!options.file.empty()) {
-    require_tokenizer(model_options.folder, "--file");
     text = read_input(options.file);
     if (text.empty()) fail_input("{}: the text is empty", options.file);
   }
-  Model model = load_model(model_options, options.output);
+  Model model = load_model(model_options, options.output,
+                           options.file.empty() ? TextNeeds::none : TextNeeds::tokenizer);
   const int64_t context = model.info().context.tokens;
   const int64_t window =
       options.model.context > 0 ? options.model.context : std::min(context, kDefaultWindow);

@@ -51,8 +51,10 @@ const char* kv_name(KvPrecision kv) {
   return "";
 }
 
-Model load_model(const ModelOptions& options, const OutputOptions& output, bool mtp) {
+Model load_model(const ModelOptions& options, const OutputOptions& output, TextNeeds needs,
+                 bool mtp) {
   LoadOptions load;
+  load.needs = needs;
   load.folder = model_folder(options.folder);
   load.threads = options.threads;
   load.kernels = options.kernels;

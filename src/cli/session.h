@@ -16,7 +16,8 @@ std::string model_folder(const std::string& given);
 void require_tokenizer(const std::string& folder, const std::string& option);
 
 // Loads with Ctrl-C as cancellation, and says on stderr what is used.
-Model load_model(const ModelOptions& options, const OutputOptions& output, bool mtp = false);
+Model load_model(const ModelOptions& options, const OutputOptions& output, TextNeeds needs,
+                 bool mtp = false);
 
 // Settles the seed and the other sampling values of a generation, and says so on stderr.
 void settle_sampling(AskOptions& ask, const std::string& folder, const OutputOptions& output);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/join.h"
 #include "base/log.h"
 #include "base/system.h"
 #include "base/units.h"
@@ -46,16 +47,9 @@ void check_memory(uint64_t weight_bytes, const std::string& folder) {
 Engine::Engine(const LoadOptions& options) {
   const auto began = std::chrono::steady_clock::now();
   const std::string folder = resolve_model_folder(options.folder);
-  const std::string config_path = folder + "/config.json";
-  config_ = parse_deepseek_config(read_text(config_path, 1 << 20), config_path);
-  generation_config_ = read_generation_config(folder);
-  if (TextFolder::present(folder)) text_ = TextFolder::open(folder);
+  const Checkpoint checkpoint = open_files(folder, options);
   info_.context = decide_context(
       config_, text_ ? text_->tokenizer().model_max_length() : std::nullopt, options.context);
-
-  const Checkpoint checkpoint = Checkpoint::open(folder);
-  const TensorReport report = check_deepseek_tensors(checkpoint, config_);
-  if (options.mtp && !report.has_mtp) fail_input("{}: there is no MTP layer to load", folder);
   info_.weight_bytes = deepseek_weight_bytes(checkpoint, config_, options.mtp);
   check_memory(info_.weight_bytes, folder);
 
@@ -88,6 +82,40 @@ Engine::Engine(const LoadOptions& options) {
   info_.kv_bytes_per_token = static_cast<uint64_t>(layout.layers * layout.row.bytes());
   info_.load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// Whoever has downloaded hundreds of gigabytes wants to hear of everything that is wrong at once.
+Checkpoint Engine::open_files(const std::string& folder, const LoadOptions& options) {
+  std::vector<std::string> problems;
+  const auto attempt = [&problems](const auto& step) {
+    try {
+      step();
+      return true;
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+      return false;
+    }
+  };
+  const bool configured = attempt([&] {
+    const std::string path = folder + "/config.json";
+    config_ = parse_deepseek_config(read_text(path, 1 << 20), path);
+    generation_config_ = read_generation_config(folder);
+  });
+  attempt([&] {
+    if (options.needs != TextNeeds::none || TextFolder::present(folder)) {
+      text_ = TextFolder::open(folder);
+    }
+    if (options.needs == TextNeeds::chat) text_->chat_template();
+  });
+  std::optional<Checkpoint> checkpoint;
+  attempt([&] {
+    checkpoint = Checkpoint::open(folder);
+    if (!configured) return;
+    const TensorReport report = check_deepseek_tensors(*checkpoint, config_);
+    if (options.mtp && !report.has_mtp) fail_input("{}: there is no MTP layer to load", folder);
+  });
+  if (!problems.empty()) throw Error(ErrorKind::input, join(problems, "\n"));
+  return std::move(*checkpoint);
 }
 
 const TextFolder& Engine::text_or_fail() const {

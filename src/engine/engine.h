@@ -39,6 +39,9 @@ class Engine {
            const SweepTrace& trace = {});
 
  private:
+  // Reads everything but the weights, into the members; all problems in one Error(input).
+  Checkpoint open_files(const std::string& folder, const LoadOptions& options);
+
   ModelInfo info_;
   DeepseekConfig config_;
   GenerationConfig generation_config_;

@@ -38,16 +38,20 @@ Prompt TextFolder::raw_prompt(std::string_view text) const {
   return prompt;
 }
 
-RenderedPrompt TextFolder::render_pieces(std::string_view messages_json,
-                                         bool add_generation_prompt) const {
+const ChatTemplate& TextFolder::chat_template() const {
   if (!template_) {
     fail_input("{}: there is no chat template (tokenizer_config.json, chat_template.jinja)",
                folder_);
   }
+  return *template_;
+}
+
+RenderedPrompt TextFolder::render_pieces(std::string_view messages_json,
+                                         bool add_generation_prompt) const {
   const nlohmann::ordered_json messages = parse_ordered_json(messages_json, "messages");
   RenderOptions options;
   options.add_generation_prompt = add_generation_prompt;
-  return template_->render(normalise_messages(messages), tokenizer_, options);
+  return chat_template().render(normalise_messages(messages), tokenizer_, options);
 }
 
 Prompt TextFolder::render(std::string_view messages_json, bool add_generation_prompt) const {

@@ -19,11 +19,13 @@ class TextFolder {
   static bool present(const std::string& folder);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Error(input) where the folder carries no chat template.
+  const ChatTemplate& chat_template() const;
 
   // See Model::raw_prompt and Model::render.
   Prompt raw_prompt(std::string_view text) const;
   Prompt render(std::string_view messages_json, bool add_generation_prompt) const;
-  // The rendered pieces themselves. Error(input) where the folder carries no template.
+  // The rendered pieces themselves.
   RenderedPrompt render_pieces(std::string_view messages_json, bool add_generation_prompt) const;
 
  private:
