@@ -33,7 +33,9 @@ bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
-bool has_avx512vbmi() { return has_avx512() && __builtin_cpu_supports("avx512vbmi"); }
+bool has_avx512vbmi() {
+  return has_avx512() && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni");
+}
 #endif
 
 // Slowest first.

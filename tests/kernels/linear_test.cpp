@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, const LinearKernels*>> fast_kernels() {
   return all;
 }
 
-enum class Magnitudes { usual, extreme };
+enum class Magnitudes { usual, extreme, no_subnormal_codes };
 
 struct Shape {
   WeightFormat format = WeightFormat::f32;
@@ -102,7 +102,7 @@ class Problem {
   float uniform() { return static_cast<float>(random_() >> 8) * 0x1p-24f; }
   float normal() { return uniform() + uniform() + uniform() - 1.5f; }
   float activation() {
-    if (shape_.magnitudes == Magnitudes::usual) return normal();
+    if (shape_.magnitudes != Magnitudes::extreme) return normal();
     switch (random_() % 6) {
       case 0:
         return std::ldexp(normal(), -140);
@@ -121,7 +121,7 @@ class Problem {
   void put_weight(int64_t i) {
     std::byte* at =
         weights_.data() + shape_.misalign + i * WeightView::element_bytes(shape_.format);
-    const float value = shape_.magnitudes == Magnitudes::usual ? normal() * 0.05f : activation();
+    const float value = shape_.magnitudes == Magnitudes::extreme ? activation() : normal() * 0.05f;
     switch (shape_.format) {
       case WeightFormat::f32:
         std::memcpy(at, &value, 4);
@@ -143,6 +143,7 @@ class Problem {
       case WeightFormat::fp8_block: {
         auto code = static_cast<uint8_t>(random_());
         if (fp8_e4m3_is_nan(code)) code = 0;
+        if (shape_.magnitudes == Magnitudes::no_subnormal_codes && (code & 0x78) == 0) code |= 0x08;
         *at = static_cast<std::byte>(code);
         break;
       }
@@ -334,6 +335,18 @@ TEST(Linear, EveryFp8Code) {
         const auto code = static_cast<uint8_t>(i % 256);
         ASSERT_EQ(y[i], fp8_e4m3_is_nan(code) ? 0.0f : fp8_e4m3_to_float(code)) << name << " " << i;
       }
+    }
+  }
+}
+
+// Implementations may take another way where a run of codes holds no subnormal.
+TEST(Linear, Fp8WithoutSubnormals) {
+  for (const int64_t cols : {64, 100, 1024}) {
+    for (const int64_t n : {1, 3, 9}) {
+      Shape shape{.format = WeightFormat::fp8_block, .n = n, .rows = 70, .cols = cols};
+      shape.magnitudes = Magnitudes::no_subnormal_codes;
+      expect_all_equal(shape);
+      if (HasFatalFailure()) return;
     }
   }
 }

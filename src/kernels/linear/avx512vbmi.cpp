@@ -36,24 +36,35 @@ constexpr Fp8Tables make_tables() {
 
 constexpr Fp8Tables kFp8 = make_tables();
 
+// A constant that stays in its register: g++ would rather broadcast it again in every step, on the
+// port that the permutations need.
+__m512i keep(__m512i value) {
+  asm("" : "+v"(value));
+  return value;
+}
+
 struct Avx512Vbmi : Avx512 {
   template <WeightFormat F>
   static void decode(const std::byte* from, Reg* out) {
     if constexpr (F == WeightFormat::fp8_block) {
       const __m512i codes =
-          _mm512_permutexvar_epi8(_mm512_load_si512(kFp8.order), _mm512_loadu_si512(from));
-      const __mmask64 large = _mm512_test_epi8_mask(codes, _mm512_set1_epi8(0x40));
-      __m512i upper = _mm512_permutexvar_epi8(codes, _mm512_load_si512(kFp8.upper));
-      upper = _mm512_mask_permutexvar_epi8(upper, large, codes, _mm512_load_si512(kFp8.upper + 64));
-      __m512i second = _mm512_permutexvar_epi8(codes, _mm512_load_si512(kFp8.second));
-      second =
-          _mm512_mask_permutexvar_epi8(second, large, codes, _mm512_load_si512(kFp8.second + 64));
-      // upper | (codes & 0x80)
-      upper =
-          _mm512_ternarylogic_epi32(upper, codes, _mm512_set1_epi8(static_cast<char>(0x80)), 0xf8);
+          _mm512_permutexvar_epi8(keep(_mm512_load_si512(kFp8.order)), _mm512_loadu_si512(from));
+      __m512i upper;
+      __m512i second;
+      // Subnormals and zeros are rare: a weight in ten thousand.
+      if (_mm512_testn_epi8_mask(codes, keep(_mm512_set1_epi8(0x78))) == 0) {
+        // s eeee mmm becomes s 0111eee and e mmm 0000: bits moved by a matrix over GF(2), and the
+        // bias' 0111 put in. Byte 7 - i of a matrix says which bits of the code make bit i.
+        upper =
+            _mm512_gf2p8affine_epi64_epi8(codes, keep(_mm512_set1_epi64(0x1020400000000080)), 0x38);
+        second =
+            _mm512_gf2p8affine_epi64_epi8(codes, keep(_mm512_set1_epi64(0x0000000001020408)), 0);
+      } else {
+        look_up(codes, upper, second);
+      }
       const __m512i first_words = _mm512_unpacklo_epi8(second, upper);
       const __m512i last_words = _mm512_unpackhi_epi8(second, upper);
-      const __m512i odd = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+      const __m512i odd = keep(_mm512_set1_epi32(static_cast<int>(0xffff0000u)));
       out[0] = _mm512_castsi512_ps(_mm512_slli_epi32(first_words, 16));
       out[1] = _mm512_castsi512_ps(_mm512_and_si512(first_words, odd));
       out[2] = _mm512_castsi512_ps(_mm512_slli_epi32(last_words, 16));
@@ -61,6 +72,18 @@ struct Avx512Vbmi : Avx512 {
     } else {
       Avx512::decode<F>(from, out);
     }
+  }
+
+  static void look_up(__m512i codes, __m512i& upper, __m512i& second) {
+    const __mmask64 large = _mm512_test_epi8_mask(codes, _mm512_set1_epi8(0x40));
+    upper = _mm512_permutexvar_epi8(codes, _mm512_load_si512(kFp8.upper));
+    upper = _mm512_mask_permutexvar_epi8(upper, large, codes, _mm512_load_si512(kFp8.upper + 64));
+    second = _mm512_permutexvar_epi8(codes, _mm512_load_si512(kFp8.second));
+    second =
+        _mm512_mask_permutexvar_epi8(second, large, codes, _mm512_load_si512(kFp8.second + 64));
+    // upper | (codes & 0x80)
+    upper =
+        _mm512_ternarylogic_epi32(upper, codes, _mm512_set1_epi8(static_cast<char>(0x80)), 0xf8);
   }
 };
 

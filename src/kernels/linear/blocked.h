@@ -233,13 +233,11 @@ struct Blocked {
   }
 
   // 4 weight rows times N packed rows of x, `x_row` floats apart: weights are decoded in registers
-  // and never stored. sums[j][i] is x row j, weight row i.
+  // and never stored. sums[j][4 i] is x row j, weight row i.
   template <WeightFormat F, int N>
   static void vector_group(const std::byte* const* rows, const float* x, int64_t x_row,
-                           int64_t cols, int64_t next_group, float* sums) {
-    // Bytes to fetch ahead of use; the end of a row is followed by the next group's row.
-    constexpr int64_t kAhead = 1024;
-    const int64_t row_bytes = cols * kBytes<F>;
+                           int64_t cols, float* sums) {
+    constexpr int64_t kAhead = 1536;  // bytes; past a row's end lies the row that is worked next
     Reg acc[kGroup][N][kParts];
     for (int i = 0; i < kGroup; ++i) {
       for (int j = 0; j < N; ++j) {
@@ -248,11 +246,9 @@ struct Blocked {
     }
     int64_t k = 0;
     for (; k + 64 <= cols; k += 64) {
-      int64_t ahead = k * kBytes<F> + kAhead;
-      if (ahead >= row_bytes) ahead += next_group;
       for (int i = 0; i < kGroup; ++i) {
         for (int64_t line = 0; line < kBytes<F>; ++line) {
-          Isa::prefetch(rows[i] + ahead + line * 64);
+          Isa::prefetch(rows[i] + k * kBytes<F> + kAhead + line * 64);
         }
         Reg weights[4 * kParts];
         Isa::template decode<F>(rows[i] + k * kBytes<F>, weights);
@@ -285,7 +281,7 @@ struct Blocked {
     for (int i = 0; i < kGroup; ++i) {
       for (int j = 0; j < N; ++j) {
         for (int part = 0; part < kParts; ++part) {
-          Isa::store(sums + (j * kPanel + i) * kLanes + part * kWidth, acc[i][j][part]);
+          Isa::store(sums + (j * kPanel + i * kGroup) * kLanes + part * kWidth, acc[i][j][part]);
         }
       }
     }
@@ -331,18 +327,30 @@ struct Blocked {
     }
     const int64_t cols = job.w->cols;
     pack(job, 0, cols, scratch.packed);
-    for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
-      const int64_t rows = least(kPanel, job.rows - panel);
-      for (int64_t group = 0; group < rows; group += kGroup) {
+    // The 4 rows that are worked together lie a quarter of all rows apart, so that memory is read
+    // as 4 long streams, which the hardware foresees; 4 steps then make a panel.
+    const int64_t quarter = (job.rows + kGroup - 1) / kGroup;
+    for (int64_t first = 0; first < quarter; first += kPanel / kGroup) {
+      const int64_t steps = least(kPanel / kGroup, quarter - first);
+      for (int64_t step = 0; step < steps; ++step) {
         // Past the last row its bytes are read again and the sums dropped.
         const std::byte* at[kGroup];
         for (int64_t i = 0; i < kGroup; ++i) {
-          at[i] = row_at<F>(job, least(panel + group + i, job.rows - 1));
+          at[i] = row_at<F>(job, least(i * quarter + first + step, job.rows - 1));
         }
-        vector_group<F, N>(at, scratch.packed, pad16(cols), cols, (kGroup - 1) * cols * kBytes<F>,
-                           scratch.sums + group * kLanes);
+        vector_group<F, N>(at, scratch.packed, pad16(cols), cols, scratch.sums + step * kLanes);
       }
-      finish_panel(job, panel, scratch.sums);
+      for (int64_t j = 0; j < N; ++j) {
+        float all[kPanel];
+        Isa::reduce(scratch.sums + j * kPanel * kLanes, all);
+        for (int64_t i = 0; i < kGroup; ++i) {
+          const int64_t row = i * quarter + first;
+          float* y = job.y + j * job.y_stride + row;
+          for (int64_t step = 0; step < least(steps, job.rows - row); ++step) {
+            y[step] = all[i * kGroup + step];
+          }
+        }
+      }
     }
   }
 

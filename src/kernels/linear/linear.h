@@ -37,7 +37,7 @@ struct LinearKernels {
 extern const LinearKernels linear_reference;
 extern const LinearKernels linear_avx2;
 extern const LinearKernels linear_avx512;      // F, BW, DQ, VL
-extern const LinearKernels linear_avx512vbmi;  // and VBMI: FP8 decoded by byte tables
+extern const LinearKernels linear_avx512vbmi;  // and VBMI and GFNI: FP8 decoded bytewise
 extern const LinearKernels linear_neon;
 
 }  // namespace fathom
