@@ -39,8 +39,25 @@ const LimitKernels& limits_of(const KernelSet& set) {
 
 struct Timing {
   double wall = 0;
-  double processor = 0;  // of all threads together
+  double processor = 0;  // of all threads together; a thread on another processor lags by a tick
 };
+
+struct Round {
+  double busy = 0;
+  double value = 0;
+  double read_limit = 0;
+  double multiply_limit = 0;
+  double limit() const { return std::min(read_limit, multiply_limit); }
+};
+
+// The median of `get` over rounds.
+template <typename Get>
+double median(const std::vector<Round>& rounds, const Get& get) {
+  std::vector<double> values;
+  for (const Round& round : rounds) values.push_back(get(round));
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 
 template <typename Work>
 Timing time_of(const Work& work) {
@@ -49,11 +66,6 @@ Timing time_of(const Work& work) {
   work();
   return {std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count(),
           static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Memory full of weights, from which matrices are cut one after the other.
@@ -75,19 +87,19 @@ class Bench {
     std::fill_n(scales_.data(), kMaxScales, 0x1p-9f);
   }
 
-  // Bytes per second of plain reading.
-  double time_read() {
+  // Bytes per second of plain reading; lowers `busy` to that of this timing.
+  double time_read(double& busy) {
     const std::byte* from = take(kReadBytes);
     const Timing timing = time_of([&] {
       pool_.parallel_for(static_cast<int64_t>(kReadBytes / kPiece), [&](int64_t i, int) {
         sink_ ^= limits_.read(from + static_cast<uint64_t>(i) * kPiece, kPiece);
       });
     });
-    return rate(kReadBytes, timing);
+    return rate(kReadBytes, timing, busy);
   }
 
   // Operations per second of multiply-adds in registers, over about `operations`.
-  double time_multiply(double operations) {
+  double time_multiply(double operations, double& busy) {
     const double round = static_cast<double>(limits_.operations_per_round * pool_.threads());
     const auto rounds = static_cast<int64_t>(operations / round) + 1;
     const Timing timing = time_of([&] {
@@ -95,7 +107,7 @@ class Bench {
         sink_ ^= static_cast<uint64_t>(limits_.multiply_add(rounds));
       });
     });
-    return rate(round * static_cast<double>(rounds), timing);
+    return rate(round * static_cast<double>(rounds), timing, busy);
   }
 
   struct Shape {
@@ -127,27 +139,27 @@ class Bench {
     const double operations = row_operations * static_cast<double>(w.rows);
     Span2d<float> y = {all_y.data(), n, w.rows};
     const double work = n == 1 ? static_cast<double>(bytes) : operations;
-    std::vector<double> values, limits, ratios, busy;
-    int read_is_limit = 0;
+    std::vector<Round> rounds;
     double spent = 0;
-    for (int round = 0; round == 0 || (spent < budget && round < 1000); ++round) {
+    while (rounds.empty() || (spent < budget && rounds.size() < 1000)) {
+      Round round{.busy = 1};
       spent += time_of([&] {
-                 const double read = work / static_cast<double>(bytes) * time_read();
-                 const double multiply = work / operations * time_multiply(operations);
-                 reads_.push_back(read / work * static_cast<double>(bytes));
-                 multiplies_.push_back(multiply / work * operations);
+                 round.read_limit = work / static_cast<double>(bytes) * time_read(round.busy);
+                 round.multiply_limit = work / operations * time_multiply(operations, round.busy);
                  const Timing timing = time_of([&] {
                    for (uint64_t i = 0; i < repeats; ++i) {
                      w.data = take(bytes);
                      linear(context_, x, w, y);
                    }
                  });
-                 values.push_back(rate(work * static_cast<double>(repeats), timing));
-                 limits.push_back(std::min(read, multiply));
-                 ratios.push_back(values.back() / limits.back());
-                 busy.push_back(timing.processor / (timing.wall * pool_.threads()));
-                 read_is_limit += read < multiply ? 1 : -1;
+                 round.value = rate(work * static_cast<double>(repeats), timing, round.busy);
                }).wall;
+      rounds.push_back(round);
+    }
+    keep_least_disturbed(rounds);
+    for (const Round& round : rounds) {
+      reads_.push_back({.read_limit = round.read_limit / work * static_cast<double>(bytes)});
+      multiplies_.push_back({.multiply_limit = round.multiply_limit / work * operations});
     }
 
     KernelBenchResult result;
@@ -155,17 +167,26 @@ class Bench {
     result.shape = fmt::format("{}x{}", shape.rows, shape.cols);
     result.n = n;
     result.unit = n == 1 ? "GB/s" : "GFLOP/s";
-    result.value = median(values) * 1e-9;
-    result.limit = median(limits) * 1e-9;
-    result.limit_name = read_is_limit > 0 ? kReadName : kMultiplyName;
-    result.ratio = median(ratios);
-    result.busy = median(busy);
+    result.value = median(rounds, [](const Round& r) { return r.value; }) * 1e-9;
+    result.limit = median(rounds, [](const Round& r) { return r.limit(); }) * 1e-9;
+    const bool reading =
+        median(rounds, [](const Round& r) { return r.read_limit / r.multiply_limit; }) < 1;
+    result.limit_name = reading ? kReadName : kMultiplyName;
+    result.ratio = median(rounds, [](const Round& r) { return r.value / r.limit(); });
+    result.busy = median(rounds, [](const Round& r) { return r.busy; });
     return result;
   }
 
   // The limits over all rounds so far.
-  KernelBenchResult read_limit() const { return limit(kReadName, "GB/s", reads_); }
-  KernelBenchResult multiply_limit() const { return limit(kMultiplyName, "GFLOP/s", multiplies_); }
+  KernelBenchResult read_limit() const {
+    const double value = median(reads_, [](const Round& r) { return r.read_limit; }) * 1e-9;
+    return {kReadName, "", 1, value, "GB/s", value, kReadName, 1, 1};
+  }
+  KernelBenchResult multiply_limit() const {
+    const double value =
+        median(multiplies_, [](const Round& r) { return r.multiply_limit; }) * 1e-9;
+    return {kMultiplyName, "", 1, value, "GFLOP/s", value, kMultiplyName, 1, 1};
+  }
 
  private:
   static constexpr int64_t kMaxScales = 1 << 16;
@@ -176,13 +197,16 @@ class Bench {
     return std::max(wanted, 2 * kReadBytes) / kReadBytes * kReadBytes;
   }
 
-  double rate(double work, const Timing& timing) const {
-    return work / std::max(timing.processor / pool_.threads(), 1e-9);
+  // One thread's processor time is exact, and other programs do not count in it.
+  double rate(double work, const Timing& timing, double& busy) const {
+    busy = std::min(busy, timing.processor / (timing.wall * pool_.threads()));
+    return work / std::max(pool_.threads() == 1 ? timing.processor : timing.wall, 1e-9);
   }
-  static KernelBenchResult limit(const char* name, const char* unit,
-                                 const std::vector<double>& rates) {
-    const double value = median(rates) * 1e-9;
-    return {name, "", 1, value, unit, value, name, 1, 1};
+  // A quarter of the rounds: those in which the threads were best supplied with processors.
+  static void keep_least_disturbed(std::vector<Round>& rounds) {
+    std::sort(rounds.begin(), rounds.end(),
+              [](const Round& a, const Round& b) { return a.busy > b.busy; });
+    rounds.resize((rounds.size() + 3) / 4);
   }
 
   // The next `bytes` of the memory, from a cache line on; begins again at its end.
@@ -199,7 +223,7 @@ class Bench {
   Buffer memory_;
   Array<float> scales_;
   uint64_t next_ = 0;
-  std::vector<double> reads_, multiplies_;
+  std::vector<Round> reads_, multiplies_;
   std::atomic<uint64_t> sink_{0};  // keeps the limit loops from being dropped
 };
 

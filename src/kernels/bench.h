@@ -18,18 +18,18 @@ struct KernelBenchResult {
   // The nearer of the two limits at this n: reading the weights once, or multiplying.
   double limit = 0;
   std::string limit_name;  // "read bandwidth" or "FMA peak"
-  double ratio = 0;        // value / limit, the median of all rounds
-  // Share of the threads' time in which they had a processor: below about 0.95 other programs took
-  // it, or the work was uneven. Rates leave that time out.
+  double ratio = 0;        // value / limit, the median of the rounds that count
+  // Share of the threads' time in which they had a processor. Far below 1 other programs took it,
+  // and with several threads the numbers say little.
   double busy = 1;
 };
 
 // The limits themselves come first (kernels "read bandwidth" and "FMA peak", ratio 1). In each
 // round a kernel and its limits are timed one right after the other, so that what disturbs one
-// disturbs all; medians are reported. Times are processor times over the number of threads: other
-// programs on the machine do not count. Weights come from main memory: the matrices cycle through
-// far more than a cache holds. `seconds_budget` is for the whole; a slow set takes longer, because
-// each shape runs at least once.
+// disturbs all; the quarter of the rounds that was disturbed least counts, and of it the medians.
+// Times are wall times (with one thread: its processor time). Weights come from main memory: the
+// matrices cycle through far more than a cache holds. `seconds_budget` is for the whole; a slow set
+// takes longer, because each shape runs at least once.
 std::vector<KernelBenchResult> bench_kernels(const KernelSet& set, int threads,
                                              double seconds_budget);
 
