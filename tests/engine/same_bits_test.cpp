@@ -19,7 +19,6 @@ LoadOptions tiny(KvPrecision kv = KvPrecision::bf16) {
   options.kv = kv;
   options.mtp = true;
   options.threads = 1;
-  options.kernels = "reference";
   return options;
 }
 
@@ -60,7 +59,9 @@ TEST(SameBitsThreads, KernelsThreadsAndChunks) {
                                            {KvPrecision::bf16, 4, 1000},
                                            {KvPrecision::f32, 3, 7},
                                            {KvPrecision::int8, 2, 64}}) {
-    const ForwardOutput expected = outputs(tiny(kv), 70);
+    LoadOptions plain = tiny(kv);
+    plain.kernels = "reference";
+    const ForwardOutput expected = outputs(plain, 70);
     for (const KernelSet* kernels : available_kernels()) {
       LoadOptions options = tiny(kv);
       options.kernels = kernels->name;
