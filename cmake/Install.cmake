@@ -28,9 +28,9 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/fathom)
 install(EXPORT fathomTargets NAMESPACE fathom:: DESTINATION ${package_folder})
-configure_package_config_file(cmake/fathomConfig.cmake.in ${PROJECT_BINARY_DIR}/fathomConfig.cmake
+configure_package_config_file(cmake/fathomConfig.cmake.in ${PROJECT_BINARY_DIR}/package/fathomConfig.cmake
   INSTALL_DESTINATION ${package_folder})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/fathomConfigVersion.cmake
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/fathomConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/fathomConfig.cmake ${PROJECT_BINARY_DIR}/fathomConfigVersion.cmake
+install(FILES ${PROJECT_BINARY_DIR}/package/fathomConfig.cmake ${PROJECT_BINARY_DIR}/package/fathomConfigVersion.cmake
   DESTINATION ${package_folder})
