@@ -1,6 +1,7 @@
 #include "experts/resident_store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace fathom {
@@ -21,12 +22,14 @@ ResidentExpertStore::ResidentExpertStore(const KernelContext& context,
   gate_ = Matrix(row_chunk, intermediate);
   up_ = Matrix(row_chunk, intermediate);
   y_ = Matrix(row_chunk, hidden);
+  stats_.place = "memory";
 }
 
 void ResidentExpertStore::run(int64_t layer, std::span<const ExpertGroup> groups,
                               Span2d<const float> x, const Deliver& deliver,
                               const CancelToken* cancel) {
   const std::vector<GatedMlp>& experts = experts_[static_cast<size_t>(layer)];
+  const auto began = std::chrono::steady_clock::now();
   for (size_t g = 0; g < groups.size(); ++g) {
     if (cancel != nullptr) cancel->throw_if_cancelled();
     const ExpertGroup& group = groups[g];
@@ -42,7 +45,10 @@ void ResidentExpertStore::run(int64_t layer, std::span<const ExpertGroup> groups
                 experts[static_cast<size_t>(group.expert)], gate_, up_, y);
       deliver(static_cast<int64_t>(g), first, y);
     }
+    ++stats_.hits;
   }
+  stats_.compute_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
 }  // namespace fathom

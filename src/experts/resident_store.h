@@ -20,10 +20,12 @@ class ResidentExpertStore : public ExpertStore {
 
   void run(int64_t layer, std::span<const ExpertGroup> groups, Span2d<const float> x,
            const Deliver& deliver, const CancelToken* cancel) override;
+  ExpertStats stats() const override { return stats_; }
 
  private:
   const KernelContext* context_;
   std::vector<std::vector<GatedMlp>> experts_;
+  ExpertStats stats_;
   Matrix x_;  // gathered rows
   Matrix gate_;
   Matrix up_;
