@@ -1,4 +1,4 @@
-// The command line as plain structs, one per subcommand. CLI11 is met in options.cpp alone.
+// The command line as plain structs, one per command.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "cli/command_options.h"
+#include "kernels/dispatch.h"
+
+namespace fathom::cli {
+namespace {
+
+constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostTokens = int64_t{1} << 40;
+constexpr int64_t kMostId = std::numeric_limits<int32_t>::max();
+
+KvPrecision parse_kv(const std::string& value) {
+  if (value == "f32") return KvPrecision::f32;
+  if (value == "bf16") return KvPrecision::bf16;
+  if (value == "int8") return KvPrecision::int8;
+  fail_usage("--kv: '{}' is none of f32, bf16, int8", value);
+}
+
+}  // namespace
+
+void add_output(OptionSet& set, OutputOptions* output, const std::string& json_help) {
+  set.flag("--json", json_help, &output->json);
+  set.flag("--quiet", "Only results, warnings and errors", &output->quiet);
+}
+
+void add_folder(OptionSet& set, std::string* folder) {
+  set.value("--model", "DIR",
+            "Model folder: plain, a hub-cache snapshot or a hub-cache model folder "
+            "(default: the demo model)",
+            [folder](const std::string& value) {
+              if (value.empty()) fail_usage("--model: the folder's name is empty");
+              *folder = value;
+            });
+}
+
+void add_threads(OptionSet& set, int* threads) {
+  set.value("--threads", "N", "Threads (default: every processor this process may use)",
+            [threads](const std::string& value) {
+              *threads = static_cast<int>(parse_integer(value, "--threads", 1, kMostThreads));
+            });
+}
+
+void add_kernels(OptionSet& set, std::string* kernels) {
+  set.value("--kernels", "NAME",
+            "reference, avx2, avx512 or neon (default: the fastest that runs here)",
+            [kernels](const std::string& value) {
+              try {
+                *kernels = kernels_named(value).name;
+              } catch (const Error& error) {
+                fail_usage("--kernels: {}", error.what());
+              }
+            });
+}
+
+void add_model(OptionSet& set, ModelOptions* model, const std::string& context_help) {
+  add_folder(set, &model->folder);
+  add_threads(set, &model->threads);
+  add_kernels(set, &model->kernels);
+  set.value("--kv", "FORMAT", "How the latent cache is kept: f32, bf16 (default) or int8",
+            [model](const std::string& value) { model->kv = parse_kv(value); });
+  set.value("--ctx", "N", context_help, [model](const std::string& value) {
+    model->context = parse_token_count(value, "--ctx");
+  });
+  set.value("--prefill-chunk", "N",
+            "Tokens worked on at once inside a layer; changes speed and memory, not results",
+            [model](const std::string& value) {
+              model->row_chunk = parse_integer(value, "--prefill-chunk", 1, 1 << 20);
+            });
+}
+
+void add_ask(OptionSet& set, AskOptions* ask) {
+  SamplingRequest* sampling = &ask->sampling;
+  const auto real = [&set](const std::string& name, const std::string& help,
+                           const std::function<void(double)>& take) {
+    set.value(name, "X", help,
+              [name, take](const std::string& value) { take(parse_real(value, name)); });
+  };
+  set.group("Sampling (default: generation_config.json)");
+  real("--temp", "Temperature; 0 always takes the likeliest token",
+       [sampling](double value) { sampling->temperature = value; });
+  set.value("--top-k", "N", "Only the N likeliest tokens; 0 or -1 for all",
+            [sampling](const std::string& value) {
+              sampling->top_k = std::max<int64_t>(0, parse_integer(value, "--top-k", -1, kMostId));
+            });
+  real("--top-p", "Only the likeliest tokens whose probabilities reach X",
+       [sampling](double value) { sampling->top_p = value; });
+  real("--min-p", "Only tokens with at least X times the highest probability",
+       [sampling](double value) { sampling->min_p = value; });
+  set.value("--seed", "N",
+            "The same seed gives the same tokens on every machine (default: a fresh one, reported)",
+            [ask](const std::string& value) { ask->seed = parse_seed(value, "--seed"); });
+  real("--repeat-penalty", "Makes every token seen so far less likely; 1 is off",
+       [sampling](double value) { sampling->repetition_penalty = value; });
+  real("--presence-penalty", "Taken from the logit of every token generated so far",
+       [sampling](double value) { sampling->presence_penalty = value; });
+  real("--frequency-penalty", "The same, as often as the token came",
+       [sampling](double value) { sampling->frequency_penalty = value; });
+  set.repeated("--logit-bias", "ID=VALUE", "Added to a token's logit; repeatable",
+               [sampling](const std::string& value) {
+                 sampling->logit_bias.push_back(parse_logit_bias(value, "--logit-bias"));
+               });
+
+  set.group("Length");
+  set.value("-n,--max-tokens", "N",
+            "Most tokens to generate, thought and answer together (default: what the context "
+            "takes)",
+            [ask](const std::string& value) {
+              ask->max_tokens = parse_integer(value, "-n (--max-tokens)", 1, kMostTokens);
+            });
+  set.repeated("--stop", "TEXT", "Ends before this text; repeatable",
+               [ask](const std::string& value) {
+                 if (value.empty()) fail_usage("--stop: the text is empty");
+                 ask->stop.push_back(value);
+               });
+  set.repeated("--stop-id", "ID", "Ends with this token; repeatable",
+               [ask](const std::string& value) {
+                 ask->stop_ids.push_back(
+                     static_cast<int32_t>(parse_integer(value, "--stop-id", 0, kMostId)));
+               });
+  set.flag("--ignore-eos", "Go on after the model's own end", &ask->ignore_eos);
+  set.group("");
+}
+
+std::vector<int32_t> parse_some_ids(const std::string& value, const char* option) {
+  std::vector<int32_t> ids = parse_ids(value, option);
+  if (ids.empty()) fail_usage("{}: there is no token id", option);
+  return ids;
+}
+
+double parse_seconds(const std::string& value, const char* option) {
+  const double seconds = parse_real(value, option);
+  if (seconds <= 0 || seconds > 86400)
+    fail_usage("{}: {} is not between 0 and 86400", option, value);
+  return seconds;
+}
+
+ThinkMode parse_think(const std::string& value) {
+  if (value == "on") return ThinkMode::on;
+  if (value == "off") return ThinkMode::off;
+  if (value == "hide") return ThinkMode::hide;
+  fail_usage("--think: '{}' is none of on, off, hide", value);
+}
+
+}  // namespace fathom::cli
