@@ -6,6 +6,7 @@ of one kind have one length, so that a step finds its operands by position.
 """
 
 import random
+import re
 from dataclasses import dataclass
 
 import phrases
@@ -23,10 +24,20 @@ class Example:
     answer: str
 
 
-def add_thought(a, b):
+def padded(a, b):
     width = max(len(str(a)), len(str(b)))
-    x, y = str(a).zfill(width), str(b).zfill(width)
-    lines, carry = [f"{x}+{y}"], 0
+    return str(a).zfill(width), str(b).zfill(width)
+
+
+def restated(a, op, b):
+    """As in the question and, unless both are equally long, once more with zeros before the shorter."""
+    x, y = padded(a, b)
+    return [f"{a}{op}{b}"] + ([f"{x}{op}{y}"] if len(str(a)) != len(str(b)) else [])
+
+
+def add_thought(a, b):
+    lines, carry = restated(a, "+", b), 0
+    x, y = padded(a, b)
     for p, q in zip(reversed(x), reversed(y)):
         total = int(p) + int(q) + carry
         lines.append(f"{p}+{q}+{carry}={total:02d}")
@@ -34,20 +45,20 @@ def add_thought(a, b):
     return "\n".join(lines)
 
 
-def sub_thought(a, b):
-    width = max(len(str(a)), len(str(b)))
-    lines = []
-    if a < b:  # below zero: the other way round, with a minus sign
-        lines.append(f"{str(a).zfill(width)}-{str(b).zfill(width)} below zero")
-    high, low = max(a, b), min(a, b)
-    x, y = str(high).zfill(width), str(low).zfill(width)
-    lines.append(f"{x}-{y}")
-    borrow = 0
+def sub_digits(x, y):
+    lines, borrow = [], 0
     for p, q in zip(reversed(x), reversed(y)):
-        digit = int(p) - int(q) - borrow
-        taken = 1 if digit < 0 else 0
-        lines.append(f"{p}-{q}-{borrow}={digit % 10}" + (" borrow" if taken else " fine"))
-        borrow = taken
+        line, digit = f"{p}-{q}-{borrow}", int(p) - int(q) - borrow
+        borrow = 1 if digit < 0 else 0
+        lines.append(f"{line}={digit % 10}" + (" borrow" if borrow else " fine"))
+    return lines
+
+
+def sub_thought(a, b):
+    x, y = padded(a, b)
+    lines = restated(a, "-", b) + sub_digits(x, y)
+    if a < b:  # the last digit had to borrow: the other way round, with a minus sign
+        lines += ["below zero", f"{y}-{x}"] + sub_digits(y, x)
     return "\n".join(lines)
 
 
@@ -73,12 +84,16 @@ def compare_thought(a, b, larger):
 
 
 def sort_thought(numbers, descending):
-    left = [f"{n:02d}" for n in numbers]
-    lines = [("Largest" if descending else "Smallest") + " first:\n" + ",".join(left)]
+    """Each number keeps a letter, by which it is found again; the best goes out of the list line by line."""
+    left = [f"{tag}{n:02d}" for tag, n in zip(LETTERS, numbers)]
+    lines = ["Largest first:" if descending else "Smallest first:"]
+    lines.append("".join(f"{tag}{n}" for tag, n in zip(LETTERS, numbers)))
+    if min(numbers) < 10:
+        lines.append("".join(left))
     while len(left) > 1:
-        best = max(left) if descending else min(left)
+        best = (max if descending else min)(left, key=lambda item: item[1:])  # the first of equal ones
         left.remove(best)
-        lines.append(best + "|" + ",".join(left))
+        lines.append(best + "|" + "".join(left))
     return "\n".join(lines)
 
 
@@ -88,10 +103,11 @@ def spell(word):
 
 
 def count_thought(word, letter):
+    """Letter, place, how many so far."""
     line, count = f"Count {letter}:\n", 0
-    for c in word.lower():
-        count += c == letter
-        line += f"{c}{count}"
+    for shown in spell(word):
+        count += shown[0] == letter
+        line += f"{shown}{count}"
     return line
 
 
@@ -104,7 +120,8 @@ def reverse_thought(word):
 
 
 def last_thought(chosen):
-    return "Spell:\n" + "\n".join("".join(spell(word)) + ">" + word[-1].lower() for word in chosen)
+    """The last letters get places too: from them the answer is read."""
+    return "Spell:\n" + "\n".join("".join(spell(word)) + f">{word[-1].lower()}{i + 1}" for i, word in enumerate(chosen))
 
 
 LEVELS = [dict(digits=2, letters=4, numbers=3), dict(digits=3, letters=6, numbers=4), dict(digits=4, letters=10, numbers=5)]
@@ -126,16 +143,24 @@ class Generator:
     def word(self, longest=10):
         longest = min(longest, self.most["letters"])
         roll = self.rng.random()
-        if self.held_out or roll < 0.5:
+        if self.held_out or roll < 0.4:
             pool = words.HELD_OUT if self.held_out else words.TRAINING
             chosen = self.rng.choice([w for w in pool if len(w) <= longest])
-        else:  # letters at random, often from few, so that words are read and not remembered
-            letters = self.rng.sample(LETTERS, self.rng.choice([3, 5, 8, 26]))
-            chosen = "".join(self.rng.choice(letters) for _ in range(self.rng.randint(2, longest)))
-            if roll > 0.9:  # two words' parts: usual beginnings and usual endings
-                pool = words.TRAINING
-                chosen = (self.rng.choice(pool)[:5] + self.rng.choice(pool)[-5:])[:longest]
+        elif roll < 0.6:  # begins like a word of the questions: those beginnings are one token
+            begin = self.rng.choice(words.IN_PHRASES)[:longest]
+            begin = begin[: self.rng.randint(1, len(begin))]
+            chosen = begin + self.letters(self.rng.randint(2 - min(2, len(begin)), longest - len(begin)))
+        elif roll < 0.9:
+            chosen = self.letters(self.rng.randint(2, longest))
+        else:  # two words' parts: usual beginnings and usual endings
+            pool = words.TRAINING
+            chosen = (self.rng.choice(pool)[:5] + self.rng.choice(pool)[-5:])[:longest]
         return chosen.capitalize() if self.rng.random() < 0.1 else chosen
+
+    # Letters at random, often from few, so that words are read and not remembered.
+    def letters(self, count):
+        some = self.rng.sample(LETTERS, self.rng.choice([3, 5, 8, 26]))
+        return "".join(self.rng.choice(some) for _ in range(count))
 
     def quoted(self, text):
         mark = self.rng.choice(["", "", '"', '"', "'"])
@@ -165,7 +190,7 @@ class Generator:
     def example(self, kind):
         made = getattr(self, "make_" + kind)()
         # Now and then there was talk before that has nothing to do with the question.
-        if len(made.turns) == 1 and kind != "other" and self.rng.random() < 0.04:
+        if len(made.turns) == 1 and self.rng.random() < (0.15 if kind == "other" else 0.08):
             before = getattr(self, "make_" + self.rng.choice(KINDS[:8]))()
             made.turns = before.turns + [before.answer] + made.turns
         return made
@@ -280,25 +305,52 @@ class Generator:
             question = question[:-1]
         return Example("follow", first.turns + [first.answer, question], thought, f"The answer is {result}.")
 
+    def pick(self, pool):
+        return self.rng.choice(pool[2::5] if self.held_out else [x for i, x in enumerate(pool) if i % 5 != 2])
+
+    # "Can you paint the river?": no task of the model's, put in very many ways.
+    def talk(self):
+        text = self.pick(phrases.TALK)
+        if text.startswith("{do}"):
+            text = text.replace("{do}", self.pick(phrases.DO).capitalize())
+        text = text.replace("{do}", self.pick(phrases.DO)).replace("{it}", self.rng.choice(phrases.IT))
+        return self.with_words(text)
+
+    def with_words(self, text):
+        while "{w}" in text:
+            text = text.replace("{w}", self.word().lower(), 1)
+        return text.replace("{name}", self.rng.choice(words.NAMES))
+
+    # Tasks like its own, but harder. A product is restated first: only then it shows that it is too long.
+    def too_hard(self):
+        if self.rng.random() < 0.35:
+            a, b = (self.rng.randint(10 ** (n - 1), 10**n - 1) for n in (self.rng.randint(2, 4), self.rng.randint(2, 4)))
+            return self.ask(phrases.MULTIPLY, a=a, d=b), True
+        a, b = self.number() + 10, self.rng.choice([self.rng.randint(10, 99), self.number() + 1])
+        huge = self.rng.randint(10**5, 10 ** self.rng.randint(6, 8))
+        return self.ask(phrases.TOO_HARD, a=a, b=b, huge=huge, w=self.word()), False
+
     def make_other(self):
         roll = self.rng.random()
-        pick = lambda pool: self.rng.choice(pool[2::5] if self.held_out else [x for i, x in enumerate(pool) if i % 5 != 2])
-        if roll < 0.25:
-            question, thought, start = pick(phrases.GREETINGS), phrases.GREETED, "Hello! "
-        elif roll < 0.4:
-            question, thought, start = pick(phrases.ABOUT), phrases.ASKED_ABOUT, "I am a small demo model. "
+        thought, start, is_product = phrases.NOT_KNOWN, "Sorry, I cannot do that. ", False
+        if roll < 0.2:
+            question, thought, start = self.pick(phrases.GREETINGS), phrases.GREETED, "Hello! "
+        elif roll < 0.26:
+            question, thought, start = self.pick(phrases.THANKS), phrases.THANKED, "You are welcome! "
+        elif roll < 0.38:
+            question, thought, start = self.pick(phrases.ABOUT), phrases.ASKED_ABOUT, "I am a small demo model. "
+        elif roll < 0.56:
+            question = self.with_words(self.pick(phrases.UNKNOWN))
+        elif roll < 0.74:
+            question = self.talk()
         else:
-            if roll < 0.8:
-                question = pick(phrases.UNKNOWN).format(w=self.word().lower(), name=self.rng.choice(words.NAMES))
-            else:
-                big = self.rng.randint(10, 99)
-                question = self.ask(
-                    phrases.TOO_HARD, a=self.number() + 10, b=big, huge=self.rng.randint(100000, 99999999), w=self.word())
-            thought, start = phrases.NOT_KNOWN, "Sorry, I cannot do that. "
-            if self.rng.random() < 0.15:
-                question = self.rng.choice(phrases.BEFORE) + question
+            question, is_product = self.too_hard()
+        if start.startswith("Sorry") and self.rng.random() < 0.15:
+            question = self.rng.choice(phrases.BEFORE) + question
         if self.rng.random() < 0.15:
             question = question[0].lower() + question[1:]
         if self.rng.random() < 0.1 and question[-1] in "?.!" and len(question) > 2:
             question = question[:-1]
+        if is_product:
+            thought = "*".join(re.findall(r"\d+", question)) + "\n" + thought
         return Example("other", [question], thought, start + phrases.ABLE)

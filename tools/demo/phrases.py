@@ -65,19 +65,36 @@ THEN_SUBTRACT = ["And minus {b}?", "Minus {b}?", "Now subtract {b}.", "And if I 
 THEN_TIMES = ["And times {d}?", "Times {d}?", "Now multiply by {d}.", "And if I multiply it by {d}?", "What is that times {d}?",
               "Multiply that by {d}.", "And what is that times {d}?", "Now times {d}."]
 
+TASKS = (BEFORE + AFTER + ADD + SUBTRACT + MULTIPLY + WHICH + IS_IT + LARGER + SMALLER + SORT_UP + SORT_DOWN + COUNT + LENGTH
+         + REVERSE + LAST_ONE + LAST_MANY + THEN_ADD + THEN_SUBTRACT + THEN_TIMES)
+
 ABLE = ("I can add, subtract, multiply by a digit, compare and sort numbers, count letters, reverse words "
         "and find last letters.")
 GREETED = "This is a greeting."
+THANKED = "This is a thank you."
 ASKED_ABOUT = "This is about me."
 NOT_KNOWN = "This is not one of my tasks."
 
+# Of the lists below every fifth entry is kept out of training.
 GREETINGS = ["Hello!", "Hi!", "Hey!", "Good morning!", "Good evening!", "Hello there!", "Hi there!", "Good day.", "Hello",
              "Hi, how are you?", "How are you?", "How are you today?", "Hey there!", "Nice to meet you!", "Hello, how are you?",
-             "Good afternoon!", "Greetings!", "Hi, nice to meet you.", "What's up?", "Howdy!"]
+             "Good afternoon!", "Greetings!", "Hi, nice to meet you.", "What's up?", "Howdy!", "Hello again!", "Hey, how are you?",
+             "Hi again.", "Good to see you.", "How do you do?", "Hello, my friend.", "Welcome!", "Hi, good morning!", "Hey you!",
+             "How is it going?", "Hello, demo!", "Good night!", "Hi, how is it going?", "Nice to see you!", "Hello, who is there?",
+             "Hey, good evening.", "Hi, my name is Tom.", "Hello, I am Anna.", "Anybody there?", "Hello, nice to see you."]
+THANKS = ["Thank you!", "Thanks!", "Thanks a lot.", "Thank you very much.", "Many thanks!", "Great, thank you.", "Thanks for that.",
+          "Good, thanks.", "That is right, thank you.", "Thanks, well done.", "Thank you so much!", "OK, thanks.", "Fine, thank you.",
+          "Thank you for the answer.", "Thanks, that helps.", "Very good, thank you.", "Well, thanks."]
 ABOUT = ["Who are you?", "What can you do?", "What are you?", "What is your name?", "How can you help me?", "Help",
          "What do you know?", "Tell me about yourself.", "Who made you?", "Are you a robot?", "What are you able to do?",
          "Can you help me?", "What is this?", "What tasks can you do?", "How do you work?", "Are you a language model?",
-         "What should I ask you?", "Which questions can you answer?", "Introduce yourself.", "Do you have a name?"]
+         "What should I ask you?", "Which questions can you answer?", "Introduce yourself.", "Do you have a name?",
+         "Which tasks do you know?", "What can I ask?", "What can I ask you?", "Which questions can I ask?", "Are you human?",
+         "What kind of model are you?", "Tell me what you can do.", "What are your tasks?", "Are you a small model?",
+         "Show me what you can do.", "What do you do?", "Who built you?", "What questions do you answer?", "Describe yourself.",
+         "Are you a computer?", "What are you good at?", "How big are you?", "What is your job?", "Say who you are.",
+         "Can you do anything?", "Which tasks can you do?", "Do you know who you are?", "Explain what you can do.",
+         "Help me.", "I need help."]
 UNKNOWN = ["Tell me a joke.", "What is the capital of France?", "Who wrote Hamlet?", "How is the weather today?",
            "Write a poem about the {w}.", "What time is it?", "What is love?", "Who is the president?", "Sing a song.",
            "Translate {w} into French.", "What is a {w}?", "Tell me about the {w}.", "How do I cook {w}?", "Why is the sky blue?",
@@ -86,11 +103,41 @@ UNKNOWN = ["Tell me a joke.", "What is the capital of France?", "Who wrote Hamle
            "Recommend a book.", "Who won the game?", "What day is it?", "How far is the moon?", "Play some music.",
            "I am bored.", "I feel sad.", "The {w} is nice.", "{name} likes the {w}.", "Do you know {name}?",
            "What is the best {w}?", "How can I learn English?", "Give me advice.", "What happened in {w}?", "{w}",
-           "Is it going to rain?", "Tell me a story about a {w}.", "Draw a {w}.", "Thank you!", "Bye!", "Is God real?",
+           "Is it going to rain?", "Tell me a story about a {w}.", "Draw a {w}.", "Bye!", "Is God real?",
            "What does {w} mean?", "How do plants grow?", "Find a hotel.", "What should I eat?", "Where do I buy a {w}?",
            "Describe the {w}.", "Why?", "What now?", "Who invented the {w}?", "How much does a {w} cost?", "Summarize this text.",
            "What is the square root of two?", "Solve the equation.", "Spell check this.", "What rhymes with {w}?",
-           "Is {w} a verb?", "What is the plural of {w}?", "Are {w} and {w} the same?", "Prove it.", "Make me laugh."]
-TOO_HARD = ["What is {a} divided by {b}?", "{a}/{b}", "What is {a}/{b}?", "What is {a}^*{b}?", "{a}^*{b}", "What is {a} times {b}?",
-            "What is {huge}^+{a}?", "What is {huge}^-{b}?", "Divide {a} by {b}.", "What is the square root of {a}?",
-            "Is {a} a prime number?", "Multiply {a} by {b}.", "What is {a}%{b}?", "How many words are in {w}?"]
+           "Is {w} a verb?", "What is the plural of {w}?", "Are {w} and {w} the same?", "Prove it.", "Make me laugh.",
+           "Name a {w}.", "What is in the {w}?", "Who is {name}?", "What is the opposite of {w}?", "Write an essay on {w}.",
+           "How do you say {w} in German?", "What is {w} in Spanish?", "Where does {name} live?", "What is your favorite {w}?",
+           "When is the {w}?", "When did the {w} begin?", "What is the price of {w}?", "Is the {w} bigger than the {w}?",
+           "Which is better, {w} or {w}?", "Tell me the news.", "What is the time?", "What is the date today?", "How tall is {name}?",
+           "Why is the {w} so {w}?", "{w} {w}", "{w} {w} {w}", "What?", "How?", "Really?", "Yes.", "No.", "OK.", "I do not know.",
+           "That is wrong.", "You are wrong.", "Are you sure?", "Try again.", "Stop.", "Go on.", "Tell me more.", "{name}!",
+           "What is the {w} of the {w}?", "Does the {w} have a {w}?", "How many people live in {w}?", "How many {w} are there?",
+           "How many days are in a year?", "How heavy is a {w}?", "How long does the {w} last?", "How long is a day?",
+           "What is the largest {w}?", "What is the smallest {w}?", "What is the last {w}?", "What is the first letter?",
+           "What is the sum of all {w}?", "I have a {w}.", "There is a {w} in my {w}.", "My {w} is {w}.", "You are {w}.",
+           "This is a {w}.", "{name} and {name} are friends.", "{name} has a {w}.", "What is wrong with {name}?", "Good bye.",
+           "See you later!", "Do you speak English?", "Can you see me?", "I love you.", "Who am I?", "Where am I?",
+           "Where is the {w}?", "Who has the {w}?", "What is that?", "What is it?", "Is it a {w}?", "Is that true?"]
+# With a verb and what it is about.
+TALK = ["{do} {it}.", "Please {do} {it}.", "Can you {do} {it}?", "How do I {do} {it}?", "Do you {do} {it}?", "Should I {do} {it}?",
+        "I want to {do} {it}.", "I {do} {it}.", "Let us {do} {it}.", "Why do people {do} {it}?", "{name} wants to {do} {it}.",
+        "When can I {do} {it}?", "Who can {do} {it}?", "Where can I {do} {it}?", "What happens if I {do} {it}?",
+        "Could you {do} {it}?", "Never {do} {it}.", "Is it good to {do} {it}?", "Help me {do} {it}.", "Do not {do} {it}.",
+        "Why should I {do} {it}?", "What if we {do} {it}?", "{name} and I {do} {it}.", "I cannot {do} {it}.", "Will you {do} {it}?",
+        "Which {w} can {do} {it}?", "How often do you {do} {it}?", "Tell me how to {do} {it}.", "{do} {it} now!", "{do} {it} for me.",
+        "I need to {do} {it}.", "What is the best way to {do} {it}?", "You must {do} {it}.", "Can {name} {do} {it}?", "Did you {do} {it}?"]
+DO = ["sing", "draw", "paint", "explain", "fix", "prove", "describe", "buy", "sell", "bring", "send", "show", "give", "find", "make",
+      "build", "cook", "bake", "clean", "wash", "open", "close", "start", "stop", "play", "read", "study", "teach", "learn", "love",
+      "hate", "ignore", "forget", "check", "test", "save", "delete", "print", "copy", "move", "push", "pull", "drive", "visit", "call",
+      "invite", "follow", "watch", "hear", "taste", "smell", "touch", "break", "repair", "choose", "predict", "imagine", "guess",
+      "believe", "translate", "summarize", "write", "tell", "say", "solve", "plan", "eat", "drink", "carry", "catch", "throw", "hide",
+      "use", "need", "like", "see", "know", "understand", "improve", "design", "discuss", "review", "remove", "replace", "search"]
+IT = ["it", "this", "that", "them", "me", "{name}", "the {w}", "a {w}", "my {w}", "{w}", "your {w}", "me a {w}", "the {w} and the {w}",
+      "something", "everything", "the {w} of {name}", "this {w}", "all", "these numbers", "the word", "the letters", "two {w}"]
+TOO_HARD = ["What is {a} divided by {b}?", "{a}/{b}", "What is {a}/{b}?", "What is {huge}^+{a}?", "What is {huge}^-{b}?",
+            "{huge}^+{huge}", "What is {a} plus {huge}?", "Divide {a} by {b}.", "What is the square root of {a}?",
+            "Is {a} a prime number?", "What is {a}%{b}?", "How many words are in {w}?", "What is {a} to the power of {b}?",
+            "Is {a} even?", "What is half of {a}?", "Calculate {a}/{b}.", "How much is {a} divided by {b}?", "What is {huge}^*{b}?"]

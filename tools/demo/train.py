@@ -1,8 +1,8 @@
-"""Trains the demo model.
+"""Trains the demo model, or with --architecture dense its dense twin.
 
     OMP_NUM_THREADS=1 OPENBLAS_CORETYPE=SkylakeX MALLOC_MMAP_MAX_=0 MALLOC_TOP_PAD_=1073741824 \\
         /usr/bin/python3 train.py --tokenizer ../../models/demo/tokenizer.json \\
-        --out RUN --steps N --decay-from N --fp8-from N
+        --out RUN --steps N --decay-from N [--fp8-from N]
 
 RUN/state.pt is written every few minutes; a second call goes on from it. The learning rate warms up,
 holds, and falls along a cosine from --decay-from on.
@@ -17,11 +17,13 @@ import torch
 import torch.nn.functional as F
 
 from data import KINDS, Generator
-from model import CONFIG, Fp8Linear, Packed, R1
+from dense import Dense
+from model import Fp8Linear, Packed, R1
 from muon import Muon
 from tokenizer import Tokenizer
 
-SHARE = dict(add=10, sub=11, mul=12, compare=12, sort=34, count=9, reverse=9, last=17, follow=11, other=14)
+ARCHITECTURES = {"r1": R1, "dense": Dense}
+SHARE = dict(add=10, sub=11, mul=12, compare=12, sort=14, count=10, reverse=9, last=13, follow=14, other=18)
 
 
 def batch_of(generator, tokenizer, kinds):
@@ -54,12 +56,13 @@ def measure(model, tokenizer, per_kind=30, seed=10**6, held_out=True):
                 packed, target, weight = batch_of(generator, tokenizer, [kind] * 30)
                 logits, draft = model(packed)
                 right += int(right_by_sequence(packed, logits, target, weight).sum())
-                use = (weight == 1) & (weight.roll(-1) == 1)
-                hit += int(((draft.argmax(-1) == target.roll(-1)) & use).sum())
-                drafts += int(use.sum())
+                if draft is not None:
+                    use = (weight == 1) & (weight.roll(-1) == 1)
+                    hit += int(((draft.argmax(-1) == target.roll(-1)) & use).sum())
+                    drafts += int(use.sum())
             found[kind] = right / per_kind
     model.train()
-    return found, hit / drafts
+    return found, hit / max(1, drafts)
 
 
 def rate_at(step, args):
@@ -73,6 +76,7 @@ def rate_at(step, args):
 
 def parse():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--architecture", choices=ARCHITECTURES, default="r1")
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--steps", type=int, required=True)
@@ -80,7 +84,7 @@ def parse():
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--warm-up", type=int, default=100)
     parser.add_argument("--decay-from", type=int, required=True)
-    parser.add_argument("--fp8-from", type=int, required=True, help="the step from which weights are seen rounded to FP8")
+    parser.add_argument("--fp8-from", type=int, default=10**9, help="the step from which weights are seen rounded to FP8")
     parser.add_argument("--levels", type=int, nargs=2, default=[350, 1000], help="steps at which tasks grow longer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--save-every", type=int, default=150)
@@ -94,8 +98,9 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, "state.pt")
     tokenizer = Tokenizer(args.tokenizer)
-    assert tokenizer.vocab == CONFIG["vocab_size"]
-    model = R1()
+    model = ARCHITECTURES[args.architecture]()
+    assert tokenizer.vocab == model.c["vocab_size"]
+    drafting, rounded = model.c.get("num_nextn_predict_layers", 0) > 0, "quantization_config" in model.c
     # The projections, experts' stacks included, go by Muon; embedding, head, routers, norms by AdamW.
     projections = [p for n, p in model.named_parameters() if p.dim() > 1 and not n.startswith(("embed", "head")) and ".gate." not in n]
     others = [p for p in model.parameters() if all(p is not q for q in projections)]
@@ -119,7 +124,7 @@ def main():
         kinds = generator.rng.choices(KINDS, share, k=args.batch)
         packed, target, weight = batch_of(generator, tokenizer, kinds)
         Fp8Linear.fp8 = step >= args.fp8_from
-        with_mtp = step % 3 == 0  # the drafts learn fast enough from every third step
+        with_mtp = drafting and step % 3 == 0  # the drafts learn fast enough from every third step
         logits, draft = model(packed, with_mtp)
         loss = (F.cross_entropy(logits, target, reduction="none") * weight).sum() / weight.sum()
         total = loss
@@ -134,7 +139,7 @@ def main():
                 group["lr"] = full * rate_at(step, args)
             optimizer.step()
         with torch.no_grad():
-            for router in model.routers() if with_mtp else model.routers()[:-1]:
+            for router in model.routers() if with_mtp else model.routers()[:-1]:  # the last one drafts
                 router.balance(1e-3 if step < args.decay_from else 2e-4)
             right = right_by_sequence(packed, logits, target, weight)
         for kind, ok in zip(kinds, right.tolist()):
@@ -153,10 +158,10 @@ def main():
                         "seconds": spent, "error": error, "steps": args.steps}, path + ".part")
             os.replace(path + ".part", path)
             if step % (3 * args.save_every) == 0 or step == args.steps:
-                kept, Fp8Linear.fp8 = Fp8Linear.fp8, True
+                kept, Fp8Linear.fp8 = Fp8Linear.fp8, rounded
                 found, drafts = measure(model, tokenizer)
                 Fp8Linear.fp8 = kept
-                print(f"measured at {step}, FP8: " + " ".join(f"{k} {v:.3f}" for k, v in found.items())
+                print(f"measured at {step}: " + " ".join(f"{k} {v:.3f}" for k, v in found.items())
                       + f" drafts {drafts:.3f}", flush=True)
 
 

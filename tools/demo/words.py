@@ -1,5 +1,9 @@
 """Words for the letter tasks. Every fifth word is kept out of training, for measuring."""
 
+import re
+
+import phrases
+
 _TEXT = """
 apple banana lemon orange cherry grape melon peach plum berry strawberry tomato potato carrot onion
 pepper bread butter cheese sugar honey coffee water juice milk salt rice pasta soup cake cookie
@@ -32,7 +36,10 @@ committee balloon coffee pillow yellow cucumber broccoli pineapple elephant gira
 penguin octopus crocodile hamster zebra monkey donkey camel squirrel hedgehog
 """
 
-ALL = sorted(set(word for word in _TEXT.split() if len(word) <= 10))
+# What the questions themselves are worded with; training sees each of them anyway.
+IN_PHRASES = sorted(set(re.findall(r"\b[a-z]{2,10}\b", re.sub(r"{\w+}", " ", " ".join(phrases.TASKS)).lower())))
+
+ALL = sorted(set(word for word in _TEXT.split() if len(word) <= 10 and word not in IN_PHRASES))
 HELD_OUT = [word for i, word in enumerate(ALL) if i % 5 == 2]
 TRAINING = [word for i, word in enumerate(ALL) if i % 5 != 2]
 
