@@ -27,9 +27,7 @@ struct Sweep {
   int64_t next_layer = 0;
   Matrix hidden;  // [rows, hidden_size]: the residual stream
 
-  // Scratch that spans the sweep: the MLP's normed input and the experts' sum.
-  Matrix normed;
-  Matrix mixed;
+  Matrix normed;  // the same shape: what attention and the MLP see of it
 
   int64_t size() const { return static_cast<int64_t>(rows.size()); }
 };

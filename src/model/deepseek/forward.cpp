@@ -39,7 +39,6 @@ void DeepseekModel::reserve(Sweep& sweep) {
   const int64_t chunk = std::min(n, row_chunk_);
   sweep.hidden = Matrix(n, config_.hidden_size);
   sweep.normed = Matrix(n, config_.hidden_size);
-  sweep.mixed = Matrix(n, config_.hidden_size);
   int64_t pages = 0;
   for (const SweepRow& row : sweep.rows) pages = std::max(pages, row.cache->page_count());
   mla_.reserve(chunk, pages);
@@ -135,8 +134,9 @@ void DeepseekModel::mlp(const LayerWeights& w, int64_t layer, Sweep& sweep,
   const Span2d<float> normed = sweep.normed;
   rms_norm(*context_, sweep.hidden, w.post_attention_layernorm, eps_, normed);
   if (w.moe) {
-    moe_.forward(w, layer, normed, sweep.mixed, cancel);
-    add(sweep.mixed, sweep.hidden);
+    // Straight into the residual stream: a sum kept apart would take as much memory again for
+    // every token of a prompt.
+    moe_.forward(w, layer, normed, sweep.hidden, cancel);
   }
   const GatedMlp& every_row = w.moe ? w.shared_experts : w.dense_mlp;
   if (every_row.gate.empty()) return;

@@ -32,10 +32,9 @@ void Moe::reserve(int64_t rows) {
   group_weights_.resize(choices);
 }
 
-void Moe::forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, Span2d<float> mixed,
+void Moe::forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, Span2d<float> hidden,
                   const CancelToken* cancel) {
   route(w, x);
-  for (int64_t i = 0; i < mixed.rows; ++i) std::fill_n(mixed.row(i), mixed.cols, 0.0f);
   experts_->run(
       layer, groups_, x,
       [&](int64_t group, int64_t first, Span2d<const float> y) {
@@ -44,7 +43,7 @@ void Moe::forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, S
         for (int64_t i = 0; i < y.rows; ++i) {
           const float weight = group_weights_[static_cast<size_t>(offset + i)];
           const float* from = y.row(i);
-          float* to = mixed.row(g.rows[static_cast<size_t>(first + i)]);
+          float* to = hidden.row(g.rows[static_cast<size_t>(first + i)]);
           for (int64_t c = 0; c < y.cols; ++c) to[c] += weight * from[c];
         }
       },

@@ -19,9 +19,9 @@ class Moe {
 
   void reserve(int64_t rows);
 
-  // mixed[i] = sum over the chosen experts of weight * expert(x[i]), in ascending order of expert.
-  // Every expert is asked once for all rows of the sweep.
-  void forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, Span2d<float> mixed,
+  // hidden[i] += weight * expert(x[i]) for each chosen expert, in ascending order of expert. Every
+  // expert is asked once for all rows of the sweep.
+  void forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, Span2d<float> hidden,
                const CancelToken* cancel);
 
  private:
