@@ -1,6 +1,7 @@
-"""Writes the trained state in the released layout: FP8 shards with scales, index and config files.
+"""Writes the trained state in the released layout.
 
-    /usr/bin/python3 export.py RUN/state.pt ../../models/demo
+    /usr/bin/python3 export.py RUN/state.pt ../../models/demo              FP8 shards with scales and an index
+    /usr/bin/python3 export.py RUN/state.pt ../../models/demo-dense dense  one BF16 file
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 
 import torch
 
+import dense
 from model import BLOCK, CONFIG, Fp8Linear, R1, fp8_scale, round_e4m3, spread
 
 SHARDS = 4
@@ -79,6 +81,11 @@ def all_tensors(model):
     yield from bf16_tensor(f"{name}.shared_head.head", model.head.weight)
 
 
+def dense_tensors(model):
+    for name, weight in model.named_parameters():
+        yield "model." + name, "BF16", list(weight.shape), bf16_bytes(weight)
+
+
 def write_shards(tensors, folder, shards):
     tensors = list(tensors)
     total = sum(len(data) for *_, data in tensors)
@@ -108,13 +115,18 @@ def write_json(path, value, **how):
         out.write("\n")
 
 
-def main(state_path, folder):
-    assert BLOCK == CONFIG["quantization_config"]["weight_block_size"][0]
-    model = R1()
+def main(state_path, folder, architecture="r1"):
+    is_dense = architecture == "dense"
+    config = dense.CONFIG if is_dense else CONFIG
+    model = dense.Dense() if is_dense else R1()
     model.load_state_dict(torch.load(state_path)["model"])
     os.makedirs(folder, exist_ok=True)
-    write_shards(all_tensors(model), folder, SHARDS)
-    write_json(os.path.join(folder, "config.json"), CONFIG)
+    if is_dense:
+        write_shards(dense_tensors(model), folder, 1)
+    else:
+        assert BLOCK == CONFIG["quantization_config"]["weight_block_size"][0]
+        write_shards(all_tensors(model), folder, SHARDS)
+    write_json(os.path.join(folder, "config.json"), config)
     write_json(os.path.join(folder, "generation_config.json"), {
         "_from_model_config": True, "bos_token_id": 0, "eos_token_id": 1, "do_sample": True, "temperature": 0.6,
         "top_p": 0.95, "transformers_version": "4.46.3"})

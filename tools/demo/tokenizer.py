@@ -44,6 +44,7 @@ def byte_letters():
 
 
 LETTER, BYTE_ORDER = byte_letters()
+BYTE = {letter: b for b, letter in LETTER.items()}
 
 
 def split(text):
@@ -138,6 +139,8 @@ class Tokenizer:
             document = json.load(file)
         self.ids = document["model"]["vocab"]
         self.control = {token["content"]: token["id"] for token in document["added_tokens"]}
+        self.tokens = {i: token for token, i in self.ids.items()}
+        self.content = {i: token for token, i in self.control.items()}
         self.vocab = len(self.ids) + len(LAST)
         self.ranks = {tuple(m.split(" ")): i for i, m in enumerate(document["model"]["merges"])}
         self.cache = {}
@@ -160,15 +163,23 @@ class Tokenizer:
             parts[i : i + 2] = [parts[i] + parts[i + 1]]
         return [self.ids[part] for part in parts]
 
-    def encode_example(self, example):
-        """The ids of a conversation as the chat template renders it, and where the output begins."""
+    def decode(self, ids):
+        data = b"".join(self.content[i].encode() if i in self.content else bytes(BYTE[c] for c in self.tokens[i]) for i in ids)
+        return data.decode("utf-8", errors="replace")
+
+    def encode_prompt(self, turns):
+        """The ids of a conversation as the chat template renders it, with the opened thought."""
         ids = [self.control[BOS]]
-        for i, turn in enumerate(example.turns):
+        for i, turn in enumerate(turns):
             if i % 2 == 0:
                 ids += [self.control[USER]] + self.encode(turn)
             else:
                 ids += [self.control[ASSISTANT]] + self.encode(turn) + [self.control[EOS]]
-        ids += [self.control[ASSISTANT], self.control[THINK]] + self.encode("\n")
+        return ids + [self.control[ASSISTANT], self.control[THINK]] + self.encode("\n")
+
+    def encode_example(self, example):
+        """The ids of the prompt and the expected output, and where the output begins."""
+        ids = self.encode_prompt(example.turns)
         start = len(ids)
         ids += self.encode(example.thought + "\n") + [self.control[END_THINK]]
         ids += self.encode("\n\n") + self.encode(example.answer) + [self.control[EOS]]
