@@ -14,6 +14,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/identity.h"
 #include "checkpoint/synth_layout.h"
 
 namespace fathom {
@@ -89,14 +90,18 @@ int run(const std::string& folder) {
   write_holes(folder, config);
   for (int round = 0; round < kRounds; ++round) {
     double check = 0;
+    double identity = 0;
     size_t count = 0;
     const double open = milliseconds([&] {
       const Checkpoint checkpoint = Checkpoint::open(folder);
       count = checkpoint.tensors().size();
       check = milliseconds([&] { check_deepseek_tensors(checkpoint, config); });
+      identity = milliseconds([&] { model_identity(checkpoint, config); });
     });
-    fmt::print("{} shards, {} tensors: opened in {:.0f} ms, checked against the config in {:.0f}\n",
-               kShards, count, open - check, check);
+    fmt::print(
+        "{} shards, {} tensors: opened in {:.0f} ms, checked against the config in {:.0f}, "
+        "identified in {:.0f}\n",
+        kShards, count, open - check - identity, check, identity);
   }
   std::filesystem::remove_all(folder);
   return 0;

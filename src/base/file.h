@@ -42,6 +42,10 @@ std::string read_text(const std::string& path, uint64_t limit = uint64_t{1} << 3
 std::string read_stream(const std::string& path, uint64_t limit = uint64_t{1} << 30,
                         const CancelToken* cancel = nullptr);
 
+// Returns when the entry of `path` in its folder is on the device; without it a new file or a new
+// name may be gone after a power failure. File systems that cannot do that are left alone.
+void sync_folder_of(const std::string& path);
+
 // A file that appears under its name only when commit() has succeeded: written beside it under a
 // temporary name, flushed to the device, then renamed. Destroyed without commit(), it leaves
 // nothing behind. A link is followed, and what is there and no regular file (/dev/null, a pipe) is

@@ -119,6 +119,17 @@ std::string read_stream(const std::string& path, uint64_t limit, const CancelTok
   }
 }
 
+void sync_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const int descriptor =
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // a folder that may not be read can still be written to
+  const DescriptorGuard guard{descriptor};
+  if (fsync(descriptor) != 0 && errno == EIO) {
+    fail(ErrorKind::io, "{}: cannot flush its folder: {}", path, reason());
+  }
+}
+
 OutputFile::OutputFile(const std::string& path) : path_(path) {
   struct stat status {};
   const bool exists = stat(path.c_str(), &status) == 0;
@@ -167,6 +178,7 @@ void OutputFile::commit() {
     fail(ErrorKind::io, "{}: cannot rename {} to it: {}", path_, temporary_, reason());
   }
   close(std::exchange(descriptor_, -1));
+  sync_folder_of(final_);
 }
 
 }  // namespace fathom
