@@ -59,6 +59,10 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
+  // `bytes` zeros, as a hole where the file system keeps holes. Not for devices and pipes.
+  void skip(uint64_t bytes);
+  // What the file takes of the disk so far; less than was written and skipped where it has holes.
+  uint64_t disk_bytes() const;
   void commit();
 
  private:

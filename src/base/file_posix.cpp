@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -166,6 +167,23 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 
 void OutputFile::write(std::string_view text) {
   write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void OutputFile::skip(uint64_t bytes) {
+  const off_t end = lseek(descriptor_, 0, SEEK_CUR);
+  const off_t after = end + static_cast<off_t>(bytes);
+  if (end < 0 || ftruncate(descriptor_, after) != 0 || lseek(descriptor_, after, SEEK_SET) < 0) {
+    fail(ErrorKind::io, "{}: cannot make it {} bytes long: {}", path_,
+         static_cast<uint64_t>(std::max<off_t>(end, 0)) + bytes, reason());
+  }
+}
+
+uint64_t OutputFile::disk_bytes() const {
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0) {
+    fail(ErrorKind::io, "{}: cannot ask for its size: {}", path_, reason());
+  }
+  return static_cast<uint64_t>(status.st_blocks) * 512;  // whatever the file system's own blocks
 }
 
 void OutputFile::commit() {

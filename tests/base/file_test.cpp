@@ -320,6 +320,45 @@ TEST(OutputFile, AWriteThatFailsHalfWayNamesTheFileAndLeavesNothing) {
   EXPECT_EQ(folder.count(), 1);
 }
 
+TEST(OutputFile, SkipsAsHoles) {
+  const TemporaryFolder folder;
+  constexpr uint64_t kHole = uint64_t{1} << 30;
+  {
+    OutputFile file(folder / "out");
+    file.write("begin");
+    file.skip(kHole);
+    file.skip(0);
+    file.write("middle");
+    file.skip(3);
+    if (file.disk_bytes() > kHole / 2) GTEST_SKIP() << "this file system keeps no holes";
+    file.commit();
+  }
+  const File file(folder / "out");
+  ASSERT_EQ(file.size(), 5 + kHole + 6 + 3);
+  std::string got(10, 'x');
+  file.read_at(0, std::as_writable_bytes(std::span(got)));
+  EXPECT_EQ(got, std::string("begin") + std::string(5, '\0'));
+  file.read_at(kHole + 4, std::as_writable_bytes(std::span(got)));
+  EXPECT_EQ(got, std::string("\0middle\0\0\0", 10));
+}
+
+TEST(OutputFile, AHoleThatIsTooLargeNamesTheFileAndLeavesNothing) {
+  const TemporaryFolder folder;
+  std::string message;
+  {
+    const SmallFiles limit(1000);
+    message = message_of(ErrorKind::io, [&] {
+      OutputFile file(folder / "out");
+      file.write("begin");
+      file.skip(1000);
+      file.commit();
+    });
+  }
+  EXPECT_HAS(message, folder / "out");
+  EXPECT_HAS(message, "1005 bytes");
+  EXPECT_EQ(folder.count(), 0);
+}
+
 TEST(File, AnUnreadableFileIsNamed) {
   const TemporaryFolder folder;
   put(folder / "secret", "x");
