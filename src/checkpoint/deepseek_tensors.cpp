@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -22,6 +21,16 @@ std::string layer(int64_t layer, std::string_view rest) {
 
 std::string expert(int64_t layer, int64_t expert, std::string_view projection) {
   return fmt::format("model.layers.{}.mlp.experts.{}.{}.weight", layer, expert, projection);
+}
+
+std::optional<int64_t> layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  int64_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return layer;
 }
 
 }  // namespace names
@@ -105,17 +114,6 @@ class LayerLister {
   std::vector<ExpectedTensor>* list_;
 };
 
-// N of "model.layers.N.rest"; nullopt for other names.
-std::optional<int64_t> layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "model.layers.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  int64_t layer = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
-  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
-  return layer;
-}
-
 // True for names that no decoder layer has.
 bool only_mtp_has(std::string_view name) {
   for (const std::string_view part :
@@ -133,7 +131,7 @@ class Checker {
   TensorReport run() {
     bool any_mtp = false;
     for (const TensorInfo& tensor : checkpoint_.tensors()) {
-      any_mtp |= layer_of(tensor.name) == config_.num_hidden_layers;
+      any_mtp |= names::layer_of(tensor.name) == config_.num_hidden_layers;
     }
     TensorReport report;
     report.has_mtp = any_mtp && config_.num_nextn_predict_layers > 0;
@@ -238,7 +236,7 @@ class Checker {
         config_.num_hidden_layers + (config_.num_nextn_predict_layers > 0 ? 1 : 0);
     std::unordered_set<int64_t> unused_mtp;
     for (const TensorInfo& tensor : checkpoint_.tensors()) {
-      const std::optional<int64_t> layer = layer_of(tensor.name);
+      const std::optional<int64_t> layer = names::layer_of(tensor.name);
       if (layer && *layer >= first_unused && only_mtp_has(tensor.name)) unused_mtp.insert(*layer);
     }
     std::vector<std::string> found;
@@ -246,7 +244,7 @@ class Checker {
       if (known_.count(tensor.name)) continue;
       // MTP layers that are not used, further ones included, are known all the same. Decoder layers
       // at their place are not: then num_hidden_layers is too small.
-      const std::optional<int64_t> layer = layer_of(tensor.name);
+      const std::optional<int64_t> layer = names::layer_of(tensor.name);
       if (layer && unused_mtp.count(*layer)) continue;
       // A table that old exporters save; it is computed here.
       if (tensor.name.ends_with(".rotary_emb.inv_freq")) continue;

@@ -1,7 +1,9 @@
 // Which tensors a DeepseekV3 checkpoint must hold, by its config, and what was found instead.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
@@ -14,6 +16,8 @@ namespace names {
 std::string layer(int64_t layer, std::string_view rest);  // "model.layers.3." + rest
 std::string expert(int64_t layer, int64_t expert,
                    std::string_view projection);  // ".gate_proj", ...
+// N of "model.layers.N.rest"; nullopt for other names.
+std::optional<int64_t> layer_of(std::string_view name);
 inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 inline constexpr std::string_view kFinalNorm = "model.norm.weight";
 inline constexpr std::string_view kHead = "lm_head.weight";
