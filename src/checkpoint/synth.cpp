@@ -18,7 +18,10 @@
 #include "base/units.h"
 #include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/model_folder.h"
+#include "checkpoint/synth_folder.h"
 #include "checkpoint/synth_layout.h"
+#include "checkpoint/synth_shard_table.h"
+#include "checkpoint/synth_skeleton.h"
 #include "checkpoint/synth_values.h"
 
 namespace fathom {
@@ -26,69 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The output folder and what has been put into it; all removed again unless keep() is called.
-class NewFolder {
- public:
-  explicit NewFolder(const fs::path& path) : path_(path) {
-    std::error_code error;
-    if (fs::exists(path, error)) {
-      refuse_if_in_use();
-    } else {
-      for (fs::path made = path; !made.empty() && !fs::exists(made, error);
-           made = made.parent_path()) {
-        made_.push_back(made);
-      }
-      if (!fs::create_directories(path, error) && error) {
-        undo();
-        fail(ErrorKind::io, "{}: cannot create the folder: {}", path.string(), error.message());
-      }
-    }
-  }
-  ~NewFolder() {
-    if (!kept_) undo();
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
-  std::string path() const { return path_.string(); }
-  // The path of a file that is about to be written.
-  std::string add(const std::string& name) {
-    files_.push_back(path_ / name);
-    return files_.back().string();
-  }
-  void write(const std::string& name, std::string_view text) {
-    OutputFile file(add(name));
-    file.write(text);
-    file.commit();
-  }
-  void keep() { kept_ = true; }
-
- private:
-  void refuse_if_in_use() const {
-    std::error_code error;
-    if (!fs::is_directory(path_, error)) fail_usage("{}: not a folder", path());
-    const std::vector<std::string> shards = safetensors_names(path());
-    for (const std::string& name :
-         {std::string("config.json"), std::string(kIndexName),
-          shards.empty() ? std::string("model.safetensors") : shards.front()}) {
-      if (path_exists((path_ / name).string())) {
-        fail_usage("{}: it already holds a checkpoint ({}); give a new or an empty folder", path(),
-                   name);
-      }
-    }
-  }
-  void undo() {
-    std::error_code ignored;
-    for (const fs::path& file : files_) fs::remove(file, ignored);
-    // Deepest first; a folder that someone else has put a file into stays.
-    for (const fs::path& folder : made_) fs::remove(folder, ignored);
-  }
-
-  fs::path path_;
-  std::vector<fs::path> files_;
-  std::vector<fs::path> made_;
-  bool kept_ = false;
-};
+constexpr uint64_t kMostTableBytes = uint64_t{16} << 20;
 
 // Makes a shard's payload piece by piece on all threads while the piece before is written.
 class ShardWriter {
@@ -106,9 +47,7 @@ class ShardWriter {
   void write(const std::string& path, const std::string& header,
              std::span<const TensorInfo> tensors) {
     OutputFile file(path);
-    std::string length(8, '\0');
-    for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
-    file.write(length + header);
+    file.write(beginning_of_file(header));
 
     const uint64_t begin = 8 + header.size();
     const uint64_t end = tensors.back().offset + tensors.back().bytes;
@@ -164,18 +103,6 @@ class ShardWriter {
   Buffer windows_[2];
 };
 
-std::string index_text(const std::vector<TensorInfo>& tensors, size_t shards) {
-  uint64_t total = 0;
-  for (const TensorInfo& tensor : tensors) total += tensor.bytes;
-  std::string text = fmt::format(
-      "{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", total);
-  for (const TensorInfo& tensor : tensors) {
-    text += fmt::format("{}\n    \"{}\": \"{}\"", &tensor == &tensors.front() ? "" : ",",
-                        tensor.name, shard_name(static_cast<size_t>(tensor.shard), shards));
-  }
-  return text + "\n  }\n}\n";
-}
-
 // The special tokens of config.json, where it has them.
 std::string generation_text(const std::string& config_text, const std::string& config_path) {
   const nlohmann::json config = parse_json(config_text, config_path);
@@ -184,49 +111,90 @@ std::string generation_text(const std::string& config_text, const std::string& c
   for (const char* name : {"bos_token_id", "eos_token_id"}) {
     if (config.contains(name)) generation[name] = config[name];
   }
-  std::string text = generation.dump(2) + "\n";
-  parse_generation_config(text, config_path);  // the ids must be usable
-  return text;
+  return generation.dump(2) + "\n";
 }
 
-}  // namespace
-
-void synthesise_checkpoint(const SynthOptions& options, int threads) {
-  const std::string config_text = read_text(options.config_path);
-  const DeepseekConfig config = parse_deepseek_config(config_text, options.config_path);
-  const std::string generation = generation_text(config_text, options.config_path);
-  std::vector<TensorInfo> tensors = released_layout(config);
+std::vector<size_t> shard_counts(const SynthOptions& options, const DeepseekConfig& config,
+                                 const std::vector<TensorInfo>& tensors) {
+  if (!options.shard_table.empty()) {
+    return shard_table_counts(read_text(options.shard_table, kMostTableBytes), options.shard_table,
+                              config, tensors);
+  }
   if (options.shards < 1 || static_cast<size_t>(options.shards) > tensors.size()) {
     fail_usage("{} shards: a checkpoint of {} tensors can have 1 to {}", options.shards,
                tensors.size(), tensors.size());
   }
-  const auto shards = static_cast<size_t>(options.shards);
-  const std::vector<size_t> counts = even_shards(tensors, shards);
+  return even_shards(tensors, static_cast<size_t>(options.shards));
+}
+
+LiveParts live_parts(const SynthOptions& options, const DeepseekConfig& config,
+                     const GenerationConfig& generation) {
+  std::vector<int64_t> special = generation.eos_token_ids;
+  if (generation.bos_token_id) special.push_back(*generation.bos_token_id);
+  return {options.live, live_token_rows(config.vocab_size, options.live_rows, special)};
+}
+
+void require_disk(const std::string& folder, uint64_t needed) {
+  if (const uint64_t available = system::free_disk_bytes(folder); needed > available) {
+    fail(ErrorKind::io, "{}: the checkpoint takes {}, but only {} are free", folder,
+         format_size(needed), format_size(available));
+  }
+}
+
+}  // namespace
+
+SynthResult synthesise_checkpoint(const SynthOptions& options, int threads) {
+  const std::string config_text = read_text(options.config_path);
+  const DeepseekConfig config = parse_deepseek_config(config_text, options.config_path);
+  const std::string generation = generation_text(config_text, options.config_path);
+  const GenerationConfig special =
+      parse_generation_config(generation, options.config_path);  // the ids must be usable
+  std::vector<TensorInfo> tensors = released_layout(config);
+  const std::vector<size_t> counts = shard_counts(options, config, tensors);
+  const size_t shards = counts.size();
   const std::vector<std::string> headers = place_in_shards(counts, &tensors);
   const std::string index = index_text(tensors, shards);
 
-  NewFolder folder{fs::path(options.out_folder)};
+  uint64_t written = index.size() + generation.size() + config_text.size();
+  for (const std::string& header : headers) written += 8 + header.size();
   uint64_t payload = 0;
   for (const TensorInfo& tensor : tensors) payload += tensor.bytes;
-  uint64_t needed = payload + index.size();
-  for (const std::string& header : headers) needed += header.size();
-  if (const uint64_t available = system::free_disk_bytes(folder.path()); needed > available) {
-    fail(ErrorKind::io, "{}: the checkpoint takes {}, but only {} are free", folder.path(),
-         format_size(needed), format_size(available));
-  }
+  SynthResult result;
+  result.files = static_cast<int64_t>(shards) + 3;
+  result.bytes = written + payload;
 
-  ThreadPool pool(threads);
-  Progress progress("writing", payload, ProgressUnit::bytes);
-  ShardWriter writer(options, tensors, &pool, &progress);
-  std::span<const TensorInfo> rest(tensors);
-  for (size_t shard = 0; shard < shards; ++shard) {
-    writer.write(folder.add(shard_name(shard, shards)), headers[shard], rest.first(counts[shard]));
-    rest = rest.subspan(counts[shard]);
+  NewFolder folder{fs::path(options.out_folder)};
+  const auto write_shards = [&](const auto& write) {
+    std::span<const TensorInfo> rest(tensors);
+    for (size_t shard = 0; shard < shards; ++shard) {
+      write(folder.add(shard_name(shard, shards)), headers[shard], rest.first(counts[shard]));
+      rest = rest.subspan(counts[shard]);
+    }
+  };
+  if (options.skeleton) {
+    const SkeletonWriter writer(live_parts(options, config, special), options.seed, options.cancel);
+    result.written_bytes = written + writer.data_bytes(tensors);
+    require_holes(folder.path(), tensors);
+    require_disk(folder.path(), written + writer.disk_bytes(tensors));
+    Progress progress("writing", result.written_bytes - written, ProgressUnit::bytes);
+    write_shards(
+        [&](const std::string& path, const std::string& header, std::span<const TensorInfo> held) {
+          writer.write(path, header, held, &progress);
+        });
+  } else {
+    result.written_bytes = result.bytes;
+    require_disk(folder.path(), result.bytes);
+    ThreadPool pool(threads);
+    Progress progress("writing", payload, ProgressUnit::bytes);
+    ShardWriter writer(options, tensors, &pool, &progress);
+    write_shards([&](const std::string& path, const std::string& header,
+                     std::span<const TensorInfo> held) { writer.write(path, header, held); });
   }
   folder.write(kIndexName, index);
   folder.write("generation_config.json", generation);
   folder.write("config.json", config_text);  // the last: without it the folder is no model
   folder.keep();
+  return result;
 }
 
 }  // namespace fathom

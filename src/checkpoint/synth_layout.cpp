@@ -70,6 +70,24 @@ std::vector<std::string> place_in_shards(const std::vector<size_t>& counts,
   return headers;
 }
 
+std::string beginning_of_file(const std::string& header) {
+  std::string length(8, '\0');
+  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  return length + header;
+}
+
+std::string index_text(const std::vector<TensorInfo>& tensors, size_t shards) {
+  uint64_t total = 0;
+  for (const TensorInfo& tensor : tensors) total += tensor.bytes;
+  std::string text = fmt::format(
+      "{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", total);
+  for (const TensorInfo& tensor : tensors) {
+    text += fmt::format("{}\n    \"{}\": \"{}\"", &tensor == &tensors.front() ? "" : ",",
+                        tensor.name, shard_name(static_cast<size_t>(tensor.shard), shards));
+  }
+  return text + "\n  }\n}\n";
+}
+
 std::vector<size_t> even_shards(const std::vector<TensorInfo>& tensors, size_t shards) {
   assert(shards >= 1 && shards <= tensors.size());
   double total = 0;

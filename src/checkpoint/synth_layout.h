@@ -18,6 +18,12 @@ std::vector<TensorInfo> released_layout(const DeepseekConfig& config);
 std::vector<std::string> place_in_shards(const std::vector<size_t>& counts,
                                          std::vector<TensorInfo>* tensors);
 
+// What a shard begins with: the header behind its length.
+std::string beginning_of_file(const std::string& header);
+
+// model.safetensors.index.json of tensors that have their shards.
+std::string index_text(const std::vector<TensorInfo>& tensors, size_t shards);
+
 // Tensors per shard, cut where the bytes are about even; every shard gets one at least, so there
 // must not be more shards than tensors.
 std::vector<size_t> even_shards(const std::vector<TensorInfo>& tensors, size_t shards);
