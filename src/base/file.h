@@ -26,6 +26,8 @@ class File {
   // Fills `into` from `offset`; interrupted and short reads go on, an end of file before the last
   // byte is an Error(io). Any number of threads may read at once.
   void read_at(uint64_t offset, std::span<std::byte> into) const;
+  // What was read there no longer takes memory in the page cache.
+  void drop_cached(uint64_t offset, uint64_t bytes) const;
 
  private:
   std::string path_;

@@ -83,6 +83,12 @@ void File::read_at(uint64_t offset, std::span<std::byte> into) const {
   }
 }
 
+void File::drop_cached(uint64_t offset, uint64_t bytes) const {
+  // Advice: where it is not heeded nothing is lost.
+  posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                POSIX_FADV_DONTNEED);
+}
+
 std::string read_text(const std::string& path, uint64_t limit) {
   const File file(path);
   if (file.size() > limit) {

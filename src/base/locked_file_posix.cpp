@@ -133,7 +133,11 @@ void LockedFile::commit_replacement() {
     fail(ErrorKind::io, "{}: cannot rename {} to it: {}", path_, name, reason());
   }
   close(std::exchange(replaced_, -1));
-  sync_folder_of(target_);
+  try {
+    sync_folder_of(target_);
+  } catch (const Error&) {
+    // The new contents are in force, and a device that fails here fails the next sync() too.
+  }
 }
 
 void LockedFile::discard_replacement() {
