@@ -1,12 +1,13 @@
 #include "experts/weight_loader.h"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cstring>
-#include <mutex>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
+#include "base/extent_reader.h"
 #include "base/progress.h"
 #include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/fp8_check.h"
@@ -15,10 +16,20 @@
 namespace fathom {
 namespace {
 
-// Large tensors are read in pieces, so that all threads have work and the bar moves.
-constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
+// One read: large tensors are cut, small neighbours come together.
+constexpr uint64_t kReadBytes = uint64_t{4} << 20;
+constexpr int kReadsInFlight = 4;
+static_assert(kReadBytes * kReadsInFlight == WeightLoader::kLandingBytes);
+// Bytes that nobody wants are read along where what follows them is this near.
+constexpr uint64_t kMostGap = uint64_t{64} << 10;
+// A multiple of every element's size.
+constexpr uint64_t kCut = 16;
+// What one thread checks and copies at a time.
+constexpr uint64_t kTakeBytes = uint64_t{256} << 10;
 
-WeightFormat format_of(const TensorInfo& tensor) {
+}  // namespace
+
+WeightFormat weight_format_of(const TensorInfo& tensor) {
   switch (tensor.dtype) {
     case Dtype::f8_e4m3:
       return WeightFormat::fp8_block;
@@ -32,8 +43,6 @@ WeightFormat format_of(const TensorInfo& tensor) {
       fail_input("{}: dtype {} is no weight format", tensor.name, dtype_name(tensor.dtype));
   }
 }
-
-}  // namespace
 
 const TensorInfo& WeightLoader::tensor(const std::string& name) const {
   const TensorInfo* found = checkpoint_->find(name);
@@ -51,7 +60,7 @@ std::byte* WeightLoader::add(const TensorInfo& tensor) {
 WeightView WeightLoader::matrix(const std::string& name) {
   const TensorInfo& weight = tensor(name);
   WeightView view;
-  view.format = format_of(weight);
+  view.format = weight_format_of(weight);
   view.rows = weight.shape.at(0);
   view.cols = weight.shape.at(1);
   view.data = add(weight);
@@ -75,43 +84,100 @@ const float* WeightLoader::vector(const std::string& name) {
   return to;
 }
 
-void WeightLoader::load(ThreadPool& pool, const std::string& label, const CancelToken* cancel) {
-  struct Piece {
-    const Item* item;
-    uint64_t begin;
-    uint64_t bytes;
-  };
-  // In the order of the files: neighbours on the disk are read one after the other.
+// In the order of the files: neighbours on the disk are read one after the other.
+std::vector<WeightLoader::Read> WeightLoader::plan_reads() {
   std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) {
     if (a.tensor->shard != b.tensor->shard) return a.tensor->shard < b.tensor->shard;
     return a.tensor->offset < b.tensor->offset;
   });
-  std::vector<Piece> pieces;
+  std::vector<Read> reads;
   for (const Item& item : items_) {
-    for (uint64_t begin = 0; begin < item.tensor->bytes; begin += kPieceBytes) {
-      pieces.push_back({&item, begin, std::min(kPieceBytes, item.tensor->bytes - begin)});
+    const TensorInfo& tensor = *item.tensor;
+    for (uint64_t begin = 0; begin < tensor.bytes;) {
+      const uint64_t offset = tensor.offset + begin;
+      // Cut between elements.
+      const auto fits = [&](uint64_t room) {
+        return tensor.bytes - begin <= room ? tensor.bytes - begin : room / kCut * kCut;
+      };
+      const bool joins = !reads.empty() && reads.back().shard == tensor.shard &&
+                         offset <= reads.back().offset + reads.back().bytes + kMostGap &&
+                         offset < reads.back().offset + kReadBytes &&
+                         fits(kReadBytes - (offset - reads.back().offset)) > 0;
+      if (!joins) reads.push_back({tensor.shard, offset, 0, {}});
+      Read& read = reads.back();
+      const uint64_t at = offset - read.offset;
+      const uint64_t bytes = fits(kReadBytes - at);
+      read.parts.push_back({&item, begin, bytes, at});
+      read.bytes = at + bytes;
+      begin += bytes;
     }
   }
-  Progress progress(label, bytes_, ProgressUnit::bytes);
-  std::mutex progress_mutex;
-  const auto& shards = checkpoint_->shards();
-  pool.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t index, int) {
-    if (cancel != nullptr) cancel->throw_if_cancelled();
-    const Piece& piece = pieces[static_cast<size_t>(index)];
-    const TensorInfo& tensor = *piece.item->tensor;
-    const std::span<std::byte> into(piece.item->to + piece.begin, piece.bytes);
-    const Shard& shard = shards[static_cast<size_t>(tensor.shard)];
-    shard.file.read_at(tensor.offset + piece.begin, into);
-    // Pieces begin at whole elements: their size is a multiple of any element's.
-    if (const std::optional<uint64_t> at = find_not_finite(tensor.dtype, into)) {
-      const auto size = static_cast<uint64_t>(dtype_bytes(tensor.dtype));
-      fail_input("{}: tensor {}: element {} (file offset {}) is {}", shard.file.path(), tensor.name,
-                 piece.begin / size + *at, tensor.offset + piece.begin + *at * size,
-                 tensor.dtype == Dtype::f8_e4m3 ? "the FP8 code for NaN" : "not a finite number");
+  return reads;
+}
+
+// Checks what has landed and copies it to where it belongs.
+void WeightLoader::take(const Read& read, const std::byte* landed, ThreadPool& pool) const {
+  const Shard& shard = checkpoint_->shards()[static_cast<size_t>(read.shard)];
+  for (const Part& part : read.parts) {
+    const TensorInfo& tensor = *part.item->tensor;
+    const auto size = static_cast<uint64_t>(dtype_bytes(tensor.dtype));
+    const auto pieces = static_cast<int64_t>((part.bytes + kTakeBytes - 1) / kTakeBytes);
+    pool.parallel_for(pieces, [&](int64_t piece, int) {
+      const uint64_t first = static_cast<uint64_t>(piece) * kTakeBytes;
+      const uint64_t count = std::min(kTakeBytes, part.bytes - first);
+      std::byte* to = part.item->to + part.begin + first;
+      std::memcpy(to, landed + part.at + first, count);
+      if (const std::optional<uint64_t> at = find_not_finite(tensor.dtype, {to, count})) {
+        const uint64_t element = (part.begin + first) / size + *at;
+        fail_input("{}: tensor {}: element {} (file offset {}) is {}", shard.file.path(),
+                   tensor.name, element, tensor.offset + element * size,
+                   tensor.dtype == Dtype::f8_e4m3 ? "the FP8 code for NaN" : "not a finite number");
+      }
+    });
+  }
+}
+
+void WeightLoader::load(ThreadPool& pool, const std::string& label, const CancelToken* cancel) {
+  const std::vector<Read> reads = plan_reads();
+  if (!reads.empty()) {
+    ExtentReaderOptions options;
+    for (const Shard& shard : checkpoint_->shards()) options.paths.push_back({shard.file.path()});
+    options.depth = kReadsInFlight;
+    options.piece_bytes = kReadBytes;
+    // Landing places go after the reader, which may still be writing to them when an error ends
+    // this.
+    std::vector<Buffer> landings;
+    const std::unique_ptr<ExtentReader> reader = open_extent_reader(options);
+    const auto extent = [&reads](size_t i) {
+      return Extent{reads[i].shard, reads[i].offset, reads[i].bytes};
+    };
+    const auto landing = [&landings](size_t i) { return landings[i % kReadsInFlight].data(); };
+    for (int i = 0; i < kReadsInFlight; ++i) {
+      landings.emplace_back(kReadBytes + 2 * ExtentReader::kBlock);
     }
-    const std::lock_guard lock(progress_mutex);
-    progress.add(piece.bytes);
-  });
+    Progress progress(label, bytes_, ProgressUnit::bytes);
+    size_t started = 0;
+    std::array<bool, kReadsInFlight> landed{};
+    for (size_t i = 0; i < reads.size(); ++i) {
+      while (started < reads.size() && started < i + kReadsInFlight) {
+        reader->start(started, extent(started), landing(started), ReadPriority::demand);
+        ++started;
+      }
+      while (!landed[i % kReadsInFlight]) {
+        if (cancel != nullptr) cancel->throw_if_cancelled();
+        const std::optional<ExtentReader::Finished> finished = reader->next(true);
+        if (finished->failure) {
+          fail(ErrorKind::io, "{}: cannot be read at offset {}: {}", finished->failure->path,
+               finished->failure->offset, finished->failure->problem);
+        }
+        landed[finished->ticket % kReadsInFlight] = true;
+      }
+      take(reads[i], landing(i) + ExtentReader::landing_offset(extent(i)), pool);
+      landed[i % kReadsInFlight] = false;
+      progress.add(std::accumulate(reads[i].parts.begin(), reads[i].parts.end(), uint64_t{0},
+                                   [](uint64_t sum, const Part& p) { return sum + p.bytes; }));
+    }
+  }
   for (const Widening& w : widenings_) {
     const int64_t count = static_cast<int64_t>(w.tensor->bytes) / dtype_bytes(w.tensor->dtype);
     widen(w.tensor->dtype, w.from, count, w.to);

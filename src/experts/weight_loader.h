@@ -15,11 +15,18 @@ namespace fathom {
 // The memory behind a set of views; views stay valid as long as it lives.
 using WeightMemory = std::vector<Buffer>;
 
-// Collects what is to be loaded, then reads it in the order of the files, with all threads.
-// Shapes were checked before (checkpoint/deepseek_tensors.h); what is checked here are the bytes:
-// values that are NaN or infinite are an Error(input) that names the tensor and the element.
+// The format of a weight tensor; Error(input) where its dtype is none.
+WeightFormat weight_format_of(const TensorInfo& tensor);
+
+// Collects what is to be loaded, then reads it in the order of the files, past the page cache where
+// the system allows it. Shapes were checked before (checkpoint/deepseek_tensors.h); what is checked
+// here are the bytes: values that are NaN or infinite are an Error(input) that names the tensor and
+// the element.
 class WeightLoader {
  public:
+  // Memory that load() takes for landing places while it runs.
+  static constexpr uint64_t kLandingBytes = (uint64_t{4} << 20) * 4;
+
   // `block_rows` x `block_cols` is the config's weight_block_size (ignored for other formats).
   WeightLoader(const Checkpoint& checkpoint, int64_t block_rows, int64_t block_cols)
       : checkpoint_(&checkpoint), block_rows_(block_rows), block_cols_(block_cols) {}
@@ -44,8 +51,23 @@ class WeightLoader {
     const std::byte* from;
     float* to;
   };
+  // Part of a tensor inside what one read brings.
+  struct Part {
+    const Item* item;
+    uint64_t begin;  // in the tensor
+    uint64_t bytes;
+    uint64_t at;  // in the read
+  };
+  struct Read {
+    int shard;
+    uint64_t offset;
+    uint64_t bytes;
+    std::vector<Part> parts;
+  };
   std::byte* add(const TensorInfo& tensor);
   const TensorInfo& tensor(const std::string& name) const;
+  std::vector<Read> plan_reads();
+  void take(const Read& read, const std::byte* landed, ThreadPool& pool) const;
 
   const Checkpoint* checkpoint_;
   int64_t block_rows_;
