@@ -1,6 +1,7 @@
 #include "model/deepseek/moe.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/linear/linear.h"
 
@@ -19,8 +20,10 @@ Moe::Moe(const DeepseekConfig& config, const KernelContext& context, ExpertStore
       experts_(&experts),
       top_k_(config.num_experts_per_tok),
       router_(router_options(config)),
-      begin_(static_cast<size_t>(config.n_routed_experts + 1)) {
+      begin_(static_cast<size_t>(config.n_routed_experts + 1)),
+      listed_(static_cast<size_t>(config.n_routed_experts)) {
   groups_.reserve(static_cast<size_t>(config.n_routed_experts));
+  list_.reserve(static_cast<size_t>(std::max(config.n_routed_experts, kMostGuessRows * top_k_)));
 }
 
 void Moe::reserve(int64_t rows) {
@@ -34,7 +37,7 @@ void Moe::reserve(int64_t rows) {
 
 void Moe::forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, Span2d<float> hidden,
                   const CancelToken* cancel) {
-  route(w, x);
+  route(w, layer, x);
   experts_->run(
       layer, groups_, x,
       [&](int64_t group, int64_t first, Span2d<const float> y) {
@@ -50,16 +53,44 @@ void Moe::forward(const LayerWeights& w, int64_t layer, Span2d<const float> x, S
       cancel);
 }
 
+void Moe::choose(const LayerWeights& w, int64_t row, RouterMargins* margins) {
+  router_.choose(
+      logits_.view().row_span(row), w.e_score_correction_bias,
+      std::span(choices_).subspan(static_cast<size_t>(row * top_k_), static_cast<size_t>(top_k_)),
+      margins);
+}
+
+void Moe::guess(const LayerWeights& w, int64_t layer, Span2d<const float> x) {
+  linear(*context_, x, w.router, logits_.view().middle_rows(0, x.rows));
+  for (int64_t i = 0; i < x.rows; ++i) choose(w, i, nullptr);
+  // Every row's first choice goes before any row's second.
+  list_.clear();
+  for (int64_t k = 0; k < top_k_; ++k) {
+    for (int64_t i = 0; i < x.rows; ++i) {
+      const int32_t expert = choices_[static_cast<size_t>(i * top_k_ + k)].expert;
+      if (std::exchange(listed_[static_cast<size_t>(expert)], 1) == 0) list_.push_back(expert);
+    }
+  }
+  for (const int32_t expert : list_) listed_[static_cast<size_t>(expert)] = 0;
+  experts_->look_ahead(layer, list_);
+}
+
 // Groups rows by expert, both ascending.
-void Moe::route(const LayerWeights& w, Span2d<const float> x) {
+void Moe::route(const LayerWeights& w, int64_t layer, Span2d<const float> x) {
   const int64_t n = x.rows;
   linear(*context_, x, w.router, logits_.view().middle_rows(0, n));
+  if (sink_ != nullptr) sink_->begin(layer, n);
   std::fill(begin_.begin(), begin_.end(), 0);
   for (int64_t i = 0; i < n; ++i) {
-    const std::span chosen =
-        std::span(choices_).subspan(static_cast<size_t>(i * top_k_), static_cast<size_t>(top_k_));
-    router_.choose(logits_.view().row_span(i), w.e_score_correction_bias, chosen);
-    for (const RouterChoice& choice : chosen) ++begin_[static_cast<size_t>(choice.expert) + 1];
+    RouterMargins margins;
+    choose(w, i, sink_ != nullptr ? &margins : nullptr);
+    list_.clear();
+    for (int64_t k = 0; k < top_k_; ++k) {
+      const int32_t expert = choices_[static_cast<size_t>(i * top_k_ + k)].expert;
+      ++begin_[static_cast<size_t>(expert) + 1];
+      list_.push_back(expert);
+    }
+    if (sink_ != nullptr) sink_->row({list_, margins.group, margins.expert});
   }
   for (size_t e = 1; e < begin_.size(); ++e) begin_[e] += begin_[e - 1];
 

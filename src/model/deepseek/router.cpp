@@ -29,7 +29,7 @@ Router::Router(const RouterOptions& options)
       kept_(static_cast<size_t>(options.n_group)) {}
 
 void Router::choose(std::span<const float> logits, const float* bias,
-                    std::span<RouterChoice> chosen) {
+                    std::span<RouterChoice> chosen, RouterMargins* margins) {
   for (size_t e = 0; e < scores_.size(); ++e) {
     scores_[e] = sigmoid_f32(logits[e]);
     choice_[e] = scores_[e] + bias[e];
@@ -55,9 +55,11 @@ void Router::choose(std::span<const float> logits, const float* bias,
   // Experts outside the best groups are out of reach: minus infinity and not 0, because a choice
   // may be negative.
   std::fill(kept_.begin(), kept_.end(), 0);
+  float last_group = 0;
   for (int64_t k = 0; k < options_.topk_group; ++k) {
     const size_t g = largest(group_scores_);
     kept_[g] = 1;
+    last_group = group_scores_[g];
     group_scores_[g] = kNever;
   }
   for (size_t e = 0; e < choice_.size(); ++e) {
@@ -65,11 +67,18 @@ void Router::choose(std::span<const float> logits, const float* bias,
   }
 
   float sum = 0;
+  float last_choice = 0;
   for (RouterChoice& c : chosen) {
     const size_t e = largest(choice_);
+    last_choice = choice_[e];
     c = {static_cast<int32_t>(e), scores_[e]};
     choice_[e] = kNever;
     sum += c.weight;
+  }
+  if (margins != nullptr) {
+    // What was chosen or is out of reach stands at minus infinity by now.
+    *margins = {last_group - group_scores_[largest(group_scores_)],
+                last_choice - choice_[largest(choice_)]};
   }
   const auto scale = static_cast<float>(options_.routed_scaling_factor);
   for (RouterChoice& c : chosen) {

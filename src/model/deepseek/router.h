@@ -21,6 +21,13 @@ struct RouterChoice {
   float weight = 0;
 };
 
+// How close a choice was: the last group (expert) that was chosen against the best one that was
+// not; of experts, only those within reach. Infinite where nothing was left out.
+struct RouterMargins {
+  float group = 0;
+  float expert = 0;
+};
+
 // Works on one token at a time, with scratch of its own.
 class Router {
  public:
@@ -29,7 +36,9 @@ class Router {
   // logits [n_routed_experts] from the router's matrix; bias = e_score_correction_bias, which
   // steers the choice and never the weight. Fills `chosen` [num_experts_per_tok] in order of
   // choice, best first; ties go to the lowest index.
-  void choose(std::span<const float> logits, const float* bias, std::span<RouterChoice> chosen);
+  // Fills `margins` too where it is not null.
+  void choose(std::span<const float> logits, const float* bias, std::span<RouterChoice> chosen,
+              RouterMargins* margins = nullptr);
 
  private:
   RouterOptions options_;
