@@ -89,6 +89,7 @@ bool DeepseekModel::advance(Sweep& sweep, const CancelToken* cancel, const Sweep
   }
   const LayerWeights& w = weights_->layers[static_cast<size_t>(layer)];
   attention(w, layer, sweep, cancel, trace);
+  guess_next_experts(layer + 1, sweep);
   mlp(w, layer, sweep, cancel);
   sweep.next_layer = layer + 1;
   const bool last = layer + 1 >= config_.num_hidden_layers;
@@ -127,6 +128,16 @@ void DeepseekModel::attention(const LayerWeights& w, int64_t layer, Sweep& sweep
         std::span(sweep.rows).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
         normed, hidden, trace.attentions != nullptr ? &part : nullptr);
   }
+}
+
+// What the next layer's router says of the residual stream as it is before this layer's MLP. After
+// the last layer comes the first one of another token, of which nothing is known yet.
+void DeepseekModel::guess_next_experts(int64_t layer, Sweep& sweep) {
+  if (layer >= config_.num_hidden_layers || !moe_.wants_guess(sweep.size())) return;
+  const LayerWeights& w = weights_->layers[static_cast<size_t>(layer)];
+  if (!w.moe) return;
+  rms_norm(*context_, sweep.hidden, w.post_attention_layernorm, eps_, sweep.normed);
+  moe_.guess(w, layer, sweep.normed);
 }
 
 void DeepseekModel::mlp(const LayerWeights& w, int64_t layer, Sweep& sweep,

@@ -37,6 +37,8 @@ class DeepseekModel {
   // Cache layers that a sequence needs: one per decoder layer, the MTP layer included.
   int64_t cache_layers() const { return static_cast<int64_t>(weights_->layers.size()); }
   const Rope& rope() const { return mla_.rope(); }
+  // Hears of every router's choice from here on; nullptr for nobody.
+  void set_route_sink(RouteSink* sink) { moe_.set_route_sink(sink); }
 
   // Starts a sweep: cache positions for its rows, the embedding of their tokens, scratch. All that
   // a sweep allocates is allocated here.
@@ -63,6 +65,7 @@ class DeepseekModel {
   void embed(const Sweep& sweep, const WeightView& table, Span2d<float> out) const;
   void attention(const LayerWeights& w, int64_t layer, Sweep& sweep, const CancelToken* cancel,
                  const SweepTrace& trace);
+  void guess_next_experts(int64_t layer, Sweep& sweep);
   void mlp(const LayerWeights& w, int64_t layer, Sweep& sweep, const CancelToken* cancel);
 
   DeepseekConfig config_;
