@@ -83,7 +83,7 @@ uint64_t SkeletonWriter::data_bytes(std::span<const TensorInfo> tensors) const {
 }
 
 uint64_t SkeletonWriter::disk_bytes(std::span<const TensorInfo> tensors) const {
-  uint64_t sum = 0;
+  uint64_t sum = (static_cast<uint64_t>(tensors.back().shard) + 1) * kBlock;  // behind headers
   for (const TensorInfo& tensor : tensors) {
     uint64_t counted = tensor.offset / kBlock;  // blocks before this one are counted
     for (const LiveParts::Part& part : parts_.of(tensor)) {
@@ -133,8 +133,14 @@ void SkeletonWriter::write(const std::string& path, const std::string& header,
 
 void require_holes(const std::string& folder, std::span<const TensorInfo> tensors) {
   uint64_t bytes = 0;
-  for (const TensorInfo& tensor : tensors) bytes = std::max(bytes, tensor.offset + tensor.bytes);
-  OutputFile file(folder + "/largest-shard");  // never under this name
+  size_t largest = 0;
+  for (const TensorInfo& tensor : tensors) {
+    if (tensor.offset + tensor.bytes <= bytes) continue;
+    bytes = tensor.offset + tensor.bytes;
+    largest = static_cast<size_t>(tensor.shard);
+  }
+  const auto shards = static_cast<size_t>(tensors.back().shard) + 1;
+  OutputFile file(folder + "/" + shard_name(largest, shards));
   const uint64_t probe = std::min(bytes, kProbe);
   file.skip(probe);
   // A file system may keep some blocks for a file that has none.

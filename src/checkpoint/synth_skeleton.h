@@ -44,7 +44,7 @@ class SkeletonWriter {
   SkeletonWriter(LiveParts parts, uint64_t seed, const CancelToken* cancel);
 
   uint64_t data_bytes(std::span<const TensorInfo> tensors) const;
-  // The most that the data take of a disk with blocks of a usual size.
+  // The most that the data of all shards take of a disk with blocks of a usual size.
   uint64_t disk_bytes(std::span<const TensorInfo> tensors) const;
 
   // A shard of `tensors`, which lie as place_in_shards() says.

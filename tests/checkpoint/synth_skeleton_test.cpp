@@ -252,7 +252,7 @@ TEST_F(Skeleton, FilesThatMustStaySmallAreAnErrorAndNothingIsLeft) {
   const std::string message = error_of([&] { synthesise_checkpoint(o, 1); }, ErrorKind::io);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, handler);
-  expect_contains(message, {folder_ / "out", "bytes long"});
+  expect_contains(message, {folder_ / "out/model-0000", "bytes long"});
   EXPECT_EQ(folder_.count(), 1);
 }
 
