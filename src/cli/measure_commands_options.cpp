@@ -70,7 +70,7 @@ FinishCommand add_perplexity_options(OptionSet& set) {
 FinishCommand add_synth_options(OptionSet& set) {
   auto options = std::make_shared<SynthCommandOptions>();
   SynthCommandOptions* o = options.get();
-  add_output(set, &o->output, "{out, files, bytes, seconds, seed}");
+  add_output(set, &o->output, "{out, files, bytes, written_bytes, seconds, seed}");
   set.value("--config", "FILE", "config.json of the model", &o->config).required();
   set.value("--out", "DIR", "A new or empty folder", &o->out).required();
   set.value("--seed", "N", "The same seed gives the same bytes (default: 0)",
@@ -79,8 +79,30 @@ FinishCommand add_synth_options(OptionSet& set) {
             [o](const std::string& v) {
               o->shards = static_cast<int>(parse_integer(v, "--shards", 1, kMostShards));
             });
+  set.value("--shards-csv", "FILE",
+            "Tensors of each file instead: lines of shard, first_layer, last_layer, tensors",
+            [o](const std::string& v) {
+              if (v.empty()) fail_usage("--shards-csv: the file's name is empty");
+              o->shard_table = v;
+            })
+      .excludes("--shards");
+  set.flag("--skeleton", "True headers, holes in place of the data: takes almost no disk",
+           &o->skeleton);
+  set.flag("--live",
+           "A skeleton with routers, norms and some rows of embedding and head, so that "
+           "different tokens choose different experts",
+           &o->live);
+  set.value("--live-rows", "N",
+            "Token ids with such rows: 0 to N-1, the last N/4, and the end ids (default: 4096)",
+            [o](const std::string& v) {
+              o->live_rows = parse_integer(v, "--live-rows", 1, int64_t{1} << 31);
+            });
   add_threads(set, &o->threads);
-  return [options] { return *options; };
+  return [options] {
+    if (options->live && !options->skeleton) fail_usage("--live: give --skeleton too");
+    if (options->live_rows && !options->live) fail_usage("--live-rows: give --live too");
+    return *options;
+  };
 }
 
 FinishCommand add_bench_kernels_options(OptionSet& set) {

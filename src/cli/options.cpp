@@ -36,7 +36,8 @@ const std::vector<CommandEntry> kCommands = {
      "Example:\n  fathom perplexity --model DeepSeek-R1 --file text.txt --ctx 2048",
      add_perplexity_options},
     {"synth", "Write a random checkpoint in the released layout.",
-     "Example:\n  fathom synth --config config.json --out random --seed 1 --shards 4",
+     "Example:\n  fathom synth --config config.json --out random --seed 1 --shards 4\n"
+     "  fathom synth --config config.json --out empty --skeleton --live --shards 163",
      add_synth_options},
     {"bench kernels",
      "Each kernel's speed beside the read bandwidth and the multiply-add peak of this machine.",

@@ -100,6 +100,10 @@ struct SynthCommandOptions {
   std::string out;
   uint64_t seed = 0;
   int shards = 1;
+  std::string shard_table;  // the file behind --shards-csv
+  bool skeleton = false;
+  bool live = false;
+  std::optional<int64_t> live_rows;
   int threads = 0;
 };
 

@@ -1,4 +1,6 @@
 // Exit codes, errors, signals and pipes.
+#include <set>
+
 #include "tests/cli/program.h"
 
 namespace fathom {
@@ -82,6 +84,25 @@ TEST(CliExit, SynthRefusesAFolderInUse) {
                                "--ignore-eos", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.json()["token_ids"].size(), 2u);
+}
+
+TEST(CliExit, SynthMakesASkeletonThatRuns) {
+  const TemporaryFolder folder;
+  const Finished made =
+      run({"synth", "--config", tiny() + "/config.json", "--out", folder / "m", "--shards", "3",
+           "--skeleton", "--live", "--live-rows", "200", "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.json()["files"], 6);
+  EXPECT_GT(made.json()["bytes"].get<uint64_t>(), 4 * made.json()["written_bytes"].get<uint64_t>());
+  std::set<int> ids;
+  for (const char* token : {"7", "8", "9", "10"}) {
+    const Finished result = run({"generate", "--model", folder / "m", "--tokens", token, "--temp",
+                                 "0", "-n", "2", "--ignore-eos", "--json"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    const auto document = result.json();
+    for (const int id : document["token_ids"]) ids.insert(id);
+  }
+  EXPECT_GE(ids.size(), 4u);
 }
 
 TEST(CliExit, AFullDiskIsAnError) {

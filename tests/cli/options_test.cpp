@@ -158,6 +158,14 @@ TEST(Options, OtherCommands) {
   EXPECT_EQ(synth.out, "d");
   EXPECT_EQ(synth.seed, 4u);
   EXPECT_EQ(synth.shards, 3);
+  EXPECT_FALSE(synth.skeleton);
+  const auto skeleton =
+      parse_as<SynthCommandOptions>({"synth", "--config", "c", "--out", "d", "--skeleton", "--live",
+                                     "--live-rows", "64", "--shards-csv", "t"});
+  EXPECT_TRUE(skeleton.skeleton);
+  EXPECT_TRUE(skeleton.live);
+  EXPECT_EQ(skeleton.live_rows, 64);
+  EXPECT_EQ(skeleton.shard_table, "t");
   EXPECT_EQ(parse_as<BenchKernelsOptions>({"bench", "kernels", "--seconds", "2.5"}).seconds, 2.5);
 }
 
@@ -204,6 +212,10 @@ TEST(Options, RefusalsNameTheOption) {
       {{"synth", "--out", "d"}, "--config"},
       {{"synth", "--config", "c"}, "--out"},
       {{"synth", "--config", "c", "--out", "d", "--shards", "0"}, "--shards: "},
+      {{"synth", "--config", "c", "--out", "d", "--live"}, "--skeleton"},
+      {{"synth", "--config", "c", "--out", "d", "--skeleton", "--live-rows", "9"}, "--live "},
+      {{"synth", "--config", "c", "--out", "d", "--shards", "2", "--shards-csv", "t"},
+       "--shards-csv"},
       {{"chat", "--think", "maybe"}, "--think: 'maybe'"},
       {{"bench"}, "fathom bench --help"},
       {{"bench", "kernels", "--seconds", "0"}, "--seconds"},
