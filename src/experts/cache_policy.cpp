@@ -119,42 +119,109 @@ class LfuPolicy : public CachePolicy {
   Frequency frequency_;
 };
 
-// The chance p that the next row of its layer asks for an expert, guessed from how often that
-// happened lately and over a longer time; t, the layers to go until then. A slot that holds the
-// expert earns p hits in t steps, so the one with the least p / t goes. Just after its visit a
-// layer is farthest away: experts of small p pass through at once, and the slots stay with the
-// layers that have them until something better comes.
+// The chance p that the next visit of its layer asks for an expert; t, the layers to go until then.
+// A slot that holds the expert earns p hits in t steps, so the one with the least p / t goes. Just
+// after its visit a layer is farthest away: experts of small p pass through at once, and the slots
+// stay with what they have until something better comes.
+//
+// p is learned from what happens: experts are put into classes by how many visits ago they were
+// asked for last and how often in the longer run, and it is counted how many of each class the next
+// visit asks for. So a model that repeats itself from token to token is served as well as one with
+// a few popular experts.
 class ForecastPolicy : public CachePolicy {
  public:
   explicit ForecastPolicy(const CacheShape& shape)
-      : shape_(shape), lately_(shape, kKeepLately), long_(shape, kKeepLong) {}
+      : shape_(shape),
+        uniform_(static_cast<float>(shape.experts_per_token) /
+                 static_cast<float>(std::max<int64_t>(shape.experts_per_layer, 1))),
+        frequency_(shape, kKeep),
+        visits_(static_cast<size_t>(shape.moe_layers)),
+        last_visit_(static_cast<size_t>(shape.moe_layers * shape.experts_per_layer)),
+        class_now_(static_cast<size_t>(shape.experts_per_layer)) {
+    // Before anything is known: as often as in the longer run, and more often lately.
+    for (size_t a = 0; a < kAges; ++a) {
+      for (size_t f = 0; f < kFrequencies; ++f) {
+        const float often = uniform_ * kFrequencyLimit[f] / 2;
+        const float lately = a < kAges - 1 ? 0.2f / static_cast<float>(a + 1) : 0;
+        classes_[a * kFrequencies + f] = {16 * std::min(1.0f, often + lately), 16};
+      }
+    }
+  }
+
   void reach(int64_t layer, int64_t rows) override {
     layer_ = layer;
-    lately_.reach(layer, rows);
-    long_.reach(layer, rows);
+    // A long prompt asks for nearly all and teaches nothing about single tokens.
+    learning_ = rows <= kMostRowsToLearn;
+    const uint32_t visit = ++visits_[static_cast<size_t>(layer)];
+    if (learning_) {
+      const auto first = static_cast<ExpertId>(layer * shape_.experts_per_layer);
+      for (size_t e = 0; e < class_now_.size(); ++e) {
+        class_now_[e] = class_of(first + static_cast<ExpertId>(e), visit);
+        Class& c = classes_[class_now_[e]];
+        c.seen += 1;
+        if (c.seen > kMostSeen) c = {c.asked / 2, c.seen / 2};
+      }
+    }
+    frequency_.reach(layer, rows);
   }
   void ask(ExpertId id, int64_t rows) override {
-    lately_.ask(id, rows);
-    long_.ask(id, rows);
+    if (learning_) {
+      classes_[class_now_[static_cast<size_t>(id % shape_.experts_per_layer)]].asked += 1;
+    }
+    frequency_.ask(id, rows);
+    last_visit_[static_cast<size_t>(id)] = visits_[static_cast<size_t>(shape_.layer_of(id))];
   }
+
   int64_t victim(std::span<const CacheSlot> slots, ExpertId) override {
     return least(slots, [this](ExpertId id) {
-      int64_t steps = shape_.layer_of(id) - layer_;
-      if (steps <= 0) steps += shape_.moe_layers;
-      return static_cast<double>(kWeightLately * lately_.of(id) +
-                                 (1 - kWeightLately) * long_.of(id)) /
-             static_cast<double>(steps);
+      const int64_t layer = shape_.layer_of(id);
+      const int64_t steps = layer - layer_;
+      const Class& c = classes_[class_of(id, visits_[static_cast<size_t>(layer)] + 1)];
+      return static_cast<double>(c.asked / c.seen) /
+             static_cast<double>(steps > 0 ? steps : steps + shape_.moe_layers);
     });
   }
 
  private:
-  static constexpr double kKeepLately = 1 - 1.0 / 4;
-  static constexpr double kKeepLong = 1 - 1.0 / 64;
-  static constexpr float kWeightLately = 0.3f;
+  static constexpr double kKeep = 1 - 1.0 / 64;
+  static constexpr int64_t kMostRowsToLearn = 32;
+  static constexpr float kMostSeen = 65536;
+  // Visits ago: 1, 2, 3, 4, up to 6, 9, 16, more or never.
+  static constexpr std::array<uint32_t, 7> kAgeLimit = {1, 2, 3, 4, 6, 9, 16};
+  static constexpr size_t kAges = kAgeLimit.size() + 1;
+  // Multiples of what every expert would have if all were equally popular.
+  static constexpr std::array<float, 10> kFrequencyLimit = {0.1f, 0.25f, 0.5f, 1, 1.5f,
+                                                            2,    3,     5,    8, 1000};
+  static constexpr size_t kFrequencies = kFrequencyLimit.size();
+
+  struct Class {
+    float asked;
+    float seen;
+  };
+
+  // For the visit number `visit` of its layer.
+  uint8_t class_of(ExpertId id, uint32_t visit) const {
+    const uint32_t last = last_visit_[static_cast<size_t>(id)];
+    size_t age = kAges - 1;
+    if (last != 0) {
+      age = static_cast<size_t>(std::lower_bound(kAgeLimit.begin(), kAgeLimit.end(), visit - last) -
+                                kAgeLimit.begin());
+    }
+    const float often = frequency_.of(id) / uniform_;
+    size_t f = 0;
+    while (f + 1 < kFrequencies && often > kFrequencyLimit[f]) ++f;
+    return static_cast<uint8_t>(age * kFrequencies + f);
+  }
+
   CacheShape shape_;
+  float uniform_;
   int64_t layer_ = 0;
-  Frequency lately_;
-  Frequency long_;
+  bool learning_ = false;
+  Frequency frequency_;
+  std::array<Class, kAges * kFrequencies> classes_;
+  std::vector<uint32_t> visits_;      // [layer]
+  std::vector<uint32_t> last_visit_;  // [id]: of its layer, that asked for it; 0 for none
+  std::vector<uint8_t> class_now_;    // [expert of the current layer], before this visit
 };
 
 // A few slots are for passing through; the others are dealt out in portions of what a token asks
