@@ -42,6 +42,11 @@ const std::vector<CommandEntry> kCommands = {
     {"bench kernels",
      "Each kernel's speed beside the read bandwidth and the multiply-add peak of this machine.",
      "Example:\n  fathom bench kernels --threads 2 --seconds 20", add_bench_kernels_options},
+    {"bench cache", "How often a cache of experts would have hit, by policy and size.",
+     "The best that is possible stands beside it: a cache that knows the future.\n\n"
+     "Example:\n  fathom generate --model DIR --ram 8G --chat Hi --trace-experts routes\n"
+     "  fathom bench cache --trace routes --slots 50,100,200",
+     add_bench_cache_options},
 };
 
 }  // namespace

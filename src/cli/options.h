@@ -107,6 +107,12 @@ struct SynthCommandOptions {
   int threads = 0;
 };
 
+struct BenchCacheOptions {
+  OutputOptions output;
+  std::string trace;
+  std::vector<int64_t> slots;  // empty: what is usual
+};
+
 struct BenchKernelsOptions {
   OutputOptions output;
   std::string kernels;
@@ -114,9 +120,9 @@ struct BenchKernelsOptions {
   double seconds = 60;  // for the whole
 };
 
-using Command =
-    std::variant<ChatOptions, GenerateOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
-                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchKernelsOptions>;
+using Command = std::variant<ChatOptions, GenerateOptions, LogitsOptions, TokenizeOptions,
+                             DetokenizeOptions, RenderCommandOptions, PerplexityOptions,
+                             SynthCommandOptions, BenchCacheOptions, BenchKernelsOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;
