@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -137,7 +138,10 @@ class PlannedReader final : public ExtentReader {
 std::string PlannedReader::description() const {
   std::string text = mode_ == IoMode::uring_direct ? "io_uring" : "pread";
   text += mode_ == IoMode::threads_buffered ? ", page cache" : ", O_DIRECT";
-  text += fmt::format(", {} pieces, {} in flight", format_size(piece_bytes_), depth_);
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const std::string size = piece_bytes_ % kMiB == 0 ? fmt::format("{} MiB", piece_bytes_ / kMiB)
+                                                    : format_size(piece_bytes_);
+  text += fmt::format(", {} pieces, {} in flight", size, depth_);
   if (const std::string notes = raw_->notes(); !notes.empty()) text += ", " + notes;
   if (!refused_.empty()) text += " (" + refused_ + ")";
   return text;
@@ -165,6 +169,7 @@ void PlannedReader::move_to(int index, Place place) {
 
 void PlannedReader::start(Ticket ticket, const Extent& extent, std::byte* into,
                           ReadPriority priority) {
+  assert(reinterpret_cast<uintptr_t>(into) % kBlock == 0);
   // What has landed by now must not count as waited for until the next call.
   advance();
   if (unused_.empty()) {
