@@ -12,10 +12,15 @@ struct Avx2 {
   using Reg = __m256;
   static constexpr int kParts = 2;
   static constexpr int kTileX = 3;  // 12 accumulators, 1 weight, 3 activations of 16 registers
-  static constexpr int kVectors = 1;
+  static constexpr int kVectors = 4;
+  // At most 12 accumulators, so that decoding has registers.
+  static constexpr int vector_rows(int n) { return n == 1 ? 4 : n <= 3 ? 2 : 1; }
 
   static Reg zero() { return _mm256_setzero_ps(); }
   static Reg load(const float* from) { return _mm256_load_ps(from); }
+  static Reg load_scaled(const float* from, float scale) {
+    return _mm256_mul_ps(_mm256_loadu_ps(from), _mm256_set1_ps(scale));
+  }
   static void store(float* to, Reg value) { _mm256_store_ps(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
   static void prefetch(const void* at) { _mm_prefetch(at, _MM_HINT_T0); }
@@ -45,15 +50,38 @@ struct Avx2 {
     }
   }
 
+  struct Constants {};
   template <WeightFormat F>
-  static void decode(const std::byte* from, Reg* out) {
-    for (int i = 0; i < 4; ++i) decode16<F>(from + i * 16 * kBytes<F>, out + i * 2);
+  static Constants constants() {
+    return {};
+  }
+
+  template <WeightFormat F>
+  static void decode(const Constants&, const std::byte* from, Reg* out) {
+    if constexpr (F == WeightFormat::fp8_block) {
+      // As decode16, but through memory: a conversion that loads its operand needs no shuffle, and
+      // the one port that shuffles would be what everything waits for.
+      alignas(32) __m128i halves[8];
+      for (int i = 0; i < 4; ++i) {
+        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + i);
+        const __m256i words = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
+        _mm256_store_si256(reinterpret_cast<__m256i*>(halves + i * 2),
+                           _mm256_and_si256(words, _mm256_set1_epi16(static_cast<short>(0xbfff))));
+      }
+      asm("" : "+m"(halves));  // not to be replaced by moves between registers
+      for (int i = 0; i < 8; ++i) out[i] = _mm256_cvtph_ps(halves[i]);
+    } else {
+      for (int i = 0; i < 4; ++i) decode16<F>(from + i * 16 * kBytes<F>, out + i * 2);
+    }
   }
 
   // 8 accumulators to 8 sums.
   static __m256 reduce8(const float* acc) {
     __m256 v[8];
-    for (int i = 0; i < 8; ++i) v[i] = _mm256_add_ps(load(acc + i * 16), load(acc + i * 16 + 8));
+    for (int i = 0; i < 8; ++i) {
+      const float* a = acc + i * 16;
+      v[i] = _mm256_add_ps(load(a), load(a + 8));
+    }
     // Lanes i + 4, then i + 2, then i + 1, two vectors into one each time.
     for (int i = 0; i < 4; ++i) {
       const __m256 a = v[i];

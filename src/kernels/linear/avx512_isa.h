@@ -14,9 +14,13 @@ struct Avx512 {
   static constexpr int kParts = 1;
   static constexpr int kTileX = 6;  // 24 accumulators, 4 weights, 1 activation of 32 registers
   static constexpr int kVectors = 4;
+  static constexpr int vector_rows(int) { return 4; }
 
   static Reg zero() { return _mm512_setzero_ps(); }
   static Reg load(const float* from) { return _mm512_load_ps(from); }
+  static Reg load_scaled(const float* from, float scale) {
+    return _mm512_mul_ps(_mm512_loadu_ps(from), _mm512_set1_ps(scale));
+  }
   static void store(float* to, Reg value) { _mm512_store_ps(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
   static void prefetch(const void* at) { _mm_prefetch(at, _MM_HINT_T0); }
@@ -41,8 +45,14 @@ struct Avx512 {
     }
   }
 
+  struct Constants {};
   template <WeightFormat F>
-  static void decode(const std::byte* from, Reg* out) {
+  static Constants constants() {
+    return {};
+  }
+
+  template <WeightFormat F>
+  static void decode(const Constants&, const std::byte* from, Reg* out) {
     if constexpr (F == WeightFormat::fp8_block) {
       const __m512i mask = _mm512_set1_epi16(static_cast<short>(0xbfff));
       for (int half = 0; half < 2; ++half) {
