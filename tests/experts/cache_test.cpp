@@ -177,8 +177,8 @@ TEST(CacheSimulation, TheOptimumOfASmallTraceByHand) {
 
 TEST(CacheSimulation, TheDefaultIsTheBestForDecodingWithFewSlots) {
   for (const uint32_t seed : {1u, 2u}) {
-    const RouteTrace trace = decode_trace(58, 256, 8, 150, seed);
-    for (const int64_t slots : {80, 150, 300}) {
+    const RouteTrace trace = decode_trace(24, 64, 4, 160, seed);
+    for (const int64_t slots : {16, 32, 60}) {
       const double forecast = simulate_cache(trace, CachePolicyKind::forecast, slots).rate();
       for (const CachePolicyKind kind : all_cache_policies()) {
         EXPECT_GE(forecast, simulate_cache(trace, kind, slots).rate())
