@@ -42,6 +42,10 @@ const std::vector<CommandEntry> kCommands = {
     {"bench kernels",
      "Each kernel's speed beside the read bandwidth and the multiply-add peak of this machine.",
      "Example:\n  fathom bench kernels --threads 2 --seconds 20", add_bench_kernels_options},
+    {"bench disk", "How fast the disk gives experts, by pattern and by way of reading.",
+     "It reads only, and leaves nothing in the page cache.\n\n"
+     "Example:\n  fathom bench disk --model DeepSeek-R1 --seconds 20",
+     add_bench_disk_options},
     {"bench cache", "How often a cache of experts would have hit, by policy and size.",
      "The best that is possible stands beside it: a cache that knows the future.\n\n"
      "Example:\n  fathom generate --model DIR --ram 8G --chat Hi --trace-experts routes\n"

@@ -120,9 +120,17 @@ struct BenchKernelsOptions {
   double seconds = 60;  // for the whole
 };
 
-using Command = std::variant<ChatOptions, GenerateOptions, LogitsOptions, TokenizeOptions,
-                             DetokenizeOptions, RenderCommandOptions, PerplexityOptions,
-                             SynthCommandOptions, BenchCacheOptions, BenchKernelsOptions>;
+struct BenchDiskOptions {
+  OutputOptions output;
+  std::string folder;  // of a model, or
+  std::string file;
+  double seconds = 20;  // for the whole
+};
+
+using Command =
+    std::variant<ChatOptions, GenerateOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchCacheOptions,
+                 BenchKernelsOptions, BenchDiskOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;
