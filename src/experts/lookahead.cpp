@@ -46,6 +46,7 @@ void LookaheadControl::settled() {
   if (mode_ != LookaheadMode::automatic || !on_) return;
   if (!wrong && !never_idle) {
     pause_ = kFirstPause;
+    paused_ = 0;
     return;
   }
   on_ = false;

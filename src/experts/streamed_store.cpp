@@ -408,7 +408,9 @@ void StreamedExpertStore::fail_read(int64_t slot) {
 }
 
 bool StreamedExpertStore::wants_lookahead() const {
-  return lookahead_.on() && cache_.shape().slots > kLeastSlots;
+  // The least cache has no slot to spare, and where all experts fit there is soon nothing to read.
+  return lookahead_.on() && cache_.shape().slots > kLeastSlots &&
+         cache_.shape().slots < layout_.expert_count();
 }
 
 void StreamedExpertStore::look_ahead(int64_t layer, std::span<const int32_t> experts) {

@@ -285,8 +285,9 @@ TEST(StreamedStore, LookaheadNeverTakesWhatTheLayerNeeds) {
     EXPECT_TRUE(same_bits(results(*streamed, 1, routing, x), results(resident, 1, routing, x)));
     EXPECT_LE(streamed->stats().misses, misses + 4);
   }
-  const auto two = bench.streamed(disk, 2, options);
-  EXPECT_FALSE(two->wants_lookahead());
+  EXPECT_FALSE(bench.streamed(disk, 2, options)->wants_lookahead());
+  EXPECT_TRUE(bench.streamed(disk, 35, options)->wants_lookahead());
+  EXPECT_FALSE(bench.streamed(disk, 36, options)->wants_lookahead());
 }
 
 TEST(Lookahead, AutomaticGoesByWhatBecameOfIt) {
@@ -309,6 +310,12 @@ TEST(Lookahead, AutomaticGoesByWhatBecameOfIt) {
   control.layer_done();
   EXPECT_TRUE(control.on());
   EXPECT_EQ(control.used(), static_cast<uint64_t>(3 * LookaheadControl::kWindow));
+  // An attempt that succeeds makes the next pause short again.
+  for (int64_t i = 0; i < LookaheadControl::kWindow; ++i) control.used(true);
+  for (int64_t i = 0; i < LookaheadControl::kWindow; ++i) control.wasted();
+  EXPECT_FALSE(control.on());
+  for (int64_t i = 0; i < LookaheadControl::kFirstPause; ++i) control.layer_done();
+  EXPECT_TRUE(control.on());
 
   LookaheadControl always(LookaheadMode::on);
   LookaheadControl never(LookaheadMode::off);
