@@ -66,6 +66,44 @@ TEST(StreamedFaults, AllReadsFailingAtOnceIsOneError) {
   EXPECT_TRUE(same_bits(results(*streamed, 2, routing, x), results(resident, 2, routing, x)));
 }
 
+TEST(StreamedFaultsThreads, AFileThatShrinksWhileItIsInUse) {
+  for (const IoMode mode :
+       {IoMode::uring_direct, IoMode::threads_direct, IoMode::threads_buffered}) {
+    const ExpertFiles files(expert_config(), {});
+    StoreBench bench(files, 2);
+    ResidentExpertStore resident = bench.resident();
+    ExpertLayout layout = bench.layout();
+    ExtentReaderOptions reading;
+    for (const std::string& path : layout.paths()) reading.paths.push_back({path});
+    reading.mode = mode;
+    std::unique_ptr<ExtentReader> reader;
+    try {
+      reader = open_extent_reader(reading);
+    } catch (const Error&) {
+      continue;  // refused here
+    }
+    SCOPED_TRACE(io_mode_name(mode));
+    const ExpertId last = layout.id(3, 11);
+    const ExpertLayout::Tensor lost = *layout.tensor(last, 4, true);
+    StreamedStoreOptions options;
+    options.cache_bytes = 4 * layout.slot_bytes();
+    StreamedExpertStore streamed(bench.context(), std::move(layout), std::move(reader), options);
+    std::filesystem::resize_file(files.path(lost.file), lost.offset + 1);
+    const Matrix x = bench.input(1, 1);
+    const Routing all = one_row_to({0, 1, 11});
+    const std::string message = error_of(
+        [&] {
+          streamed.run(
+              3, all.groups, x, [](int64_t, int64_t, Span2d<const float>) {}, nullptr);
+        },
+        ErrorKind::io);
+    expect_contains(message, {files.path(lost.file), lost.name});
+    // What is not lost can still be had.
+    const Routing others = one_row_to({0, 1, 10});
+    EXPECT_TRUE(same_bits(results(streamed, 3, others, x), results(resident, 3, others, x)));
+  }
+}
+
 TEST(StreamedFaults, AFailedLookaheadReadIsNoError) {
   const ExpertFiles files(expert_config(), {});
   StoreBench bench(files);
