@@ -18,9 +18,6 @@ struct Avx2 {
 
   static Reg zero() { return _mm256_setzero_ps(); }
   static Reg load(const float* from) { return _mm256_load_ps(from); }
-  static Reg load_scaled(const float* from, float scale) {
-    return _mm256_mul_ps(_mm256_loadu_ps(from), _mm256_set1_ps(scale));
-  }
   static void store(float* to, Reg value) { _mm256_store_ps(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
   static void prefetch(const void* at) { _mm_prefetch(at, _MM_HINT_T0); }
@@ -50,14 +47,8 @@ struct Avx2 {
     }
   }
 
-  struct Constants {};
   template <WeightFormat F>
-  static Constants constants() {
-    return {};
-  }
-
-  template <WeightFormat F>
-  static void decode(const Constants&, const std::byte* from, Reg* out) {
+  static void decode(const std::byte* from, Reg* out) {
     if constexpr (F == WeightFormat::fp8_block) {
       // As decode16, but through memory: a conversion that loads its operand needs no shuffle, and
       // the one port that shuffles would be what everything waits for.
@@ -78,10 +69,7 @@ struct Avx2 {
   // 8 accumulators to 8 sums.
   static __m256 reduce8(const float* acc) {
     __m256 v[8];
-    for (int i = 0; i < 8; ++i) {
-      const float* a = acc + i * 16;
-      v[i] = _mm256_add_ps(load(a), load(a + 8));
-    }
+    for (int i = 0; i < 8; ++i) v[i] = _mm256_add_ps(load(acc + i * 16), load(acc + i * 16 + 8));
     // Lanes i + 4, then i + 2, then i + 1, two vectors into one each time.
     for (int i = 0; i < 4; ++i) {
       const __m256 a = v[i];

@@ -18,9 +18,6 @@ struct Avx512 {
 
   static Reg zero() { return _mm512_setzero_ps(); }
   static Reg load(const float* from) { return _mm512_load_ps(from); }
-  static Reg load_scaled(const float* from, float scale) {
-    return _mm512_mul_ps(_mm512_loadu_ps(from), _mm512_set1_ps(scale));
-  }
   static void store(float* to, Reg value) { _mm512_store_ps(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
   static void prefetch(const void* at) { _mm_prefetch(at, _MM_HINT_T0); }
@@ -45,14 +42,8 @@ struct Avx512 {
     }
   }
 
-  struct Constants {};
   template <WeightFormat F>
-  static Constants constants() {
-    return {};
-  }
-
-  template <WeightFormat F>
-  static void decode(const Constants&, const std::byte* from, Reg* out) {
+  static void decode(const std::byte* from, Reg* out) {
     if constexpr (F == WeightFormat::fp8_block) {
       const __m512i mask = _mm512_set1_epi16(static_cast<short>(0xbfff));
       for (int half = 0; half < 2; ++half) {

@@ -44,40 +44,33 @@ __m512i keep(__m512i value) {
 }
 
 struct Avx512Vbmi : Avx512 {
-  struct Constants {
-    __m512i order, exponents, upper, second, odd;
-  };
   template <WeightFormat F>
-  static Constants constants() {
-    return {keep(_mm512_load_si512(kFp8.order)), keep(_mm512_set1_epi8(0x78)),
-            // s eeee mmm becomes s 0111eee and e mmm 0000: bits moved by a matrix over GF(2), and
-            // the bias' 0111 put in. Byte 7 - i of a matrix says which bits of the code make bit i.
-            keep(_mm512_set1_epi64(0x1020400000000080)),
-            keep(_mm512_set1_epi64(0x0000000001020408)),
-            keep(_mm512_set1_epi32(static_cast<int>(0xffff0000u)))};
-  }
-
-  template <WeightFormat F>
-  static void decode(const Constants& c, const std::byte* from, Reg* out) {
+  static void decode(const std::byte* from, Reg* out) {
     if constexpr (F == WeightFormat::fp8_block) {
-      const __m512i codes = _mm512_permutexvar_epi8(c.order, _mm512_loadu_si512(from));
+      const __m512i codes =
+          _mm512_permutexvar_epi8(keep(_mm512_load_si512(kFp8.order)), _mm512_loadu_si512(from));
       __m512i upper;
       __m512i second;
       // Subnormals and zeros are rare: a weight in ten thousand.
-      if (__builtin_expect(_mm512_testn_epi8_mask(codes, c.exponents) == 0, 1)) {
-        upper = _mm512_gf2p8affine_epi64_epi8(codes, c.upper, 0x38);
-        second = _mm512_gf2p8affine_epi64_epi8(codes, c.second, 0);
+      if (_mm512_testn_epi8_mask(codes, keep(_mm512_set1_epi8(0x78))) == 0) {
+        // s eeee mmm becomes s 0111eee and e mmm 0000: bits moved by a matrix over GF(2), and the
+        // bias' 0111 put in. Byte 7 - i of a matrix says which bits of the code make bit i.
+        upper =
+            _mm512_gf2p8affine_epi64_epi8(codes, keep(_mm512_set1_epi64(0x1020400000000080)), 0x38);
+        second =
+            _mm512_gf2p8affine_epi64_epi8(codes, keep(_mm512_set1_epi64(0x0000000001020408)), 0);
       } else {
         look_up(codes, upper, second);
       }
       const __m512i first_words = _mm512_unpacklo_epi8(second, upper);
       const __m512i last_words = _mm512_unpackhi_epi8(second, upper);
+      const __m512i odd = keep(_mm512_set1_epi32(static_cast<int>(0xffff0000u)));
       out[0] = _mm512_castsi512_ps(_mm512_slli_epi32(first_words, 16));
-      out[1] = _mm512_castsi512_ps(_mm512_and_si512(first_words, c.odd));
+      out[1] = _mm512_castsi512_ps(_mm512_and_si512(first_words, odd));
       out[2] = _mm512_castsi512_ps(_mm512_slli_epi32(last_words, 16));
-      out[3] = _mm512_castsi512_ps(_mm512_and_si512(last_words, c.odd));
+      out[3] = _mm512_castsi512_ps(_mm512_and_si512(last_words, odd));
     } else {
-      Avx512::decode<F>({}, from, out);
+      Avx512::decode<F>(from, out);
     }
   }
 

@@ -9,149 +9,166 @@
 //   Reg, kParts            a vector; 16 / kParts lanes, so kParts vectors hold the canonical 16
 //   kTileX                 rows of x in a register tile of 4 weight rows
 //   kVectors               up to as many rows of x, weights are multiplied as they are decoded
-//   vector_rows(n)         weight rows (1, 2 or 4) that are then multiplied together
-//   zero, load, store, fma
-//   load_scaled(from, s)   floats from anywhere, times s
-//   prefetch, prefetch_far into the nearest and into the second cache
-//   Constants, constants<F>()  what decode<F> keeps in registers over a loop
-//   decode<F>(c, bytes, out)   64 weights of format F as 4 * kParts vectors, natural order
+//   vector_rows(n)         weight rows (1, 2 or 4) that n rows of x are then multiplied with
+//   together zero, load, store, fma prefetch, prefetch_far into the nearest and into the second
+//   cache decode<F>(bytes, out)  64 weights of format F as 4 * kParts vectors, natural order
 //   decode16<F>            16 weights as kParts vectors
 //   reduce(acc, out)       16 accumulators of 16 lanes to 16 sums, by the canonical tree
 #pragma once
 
-#include "kernels/linear/vectors.h"
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/linear/linear.h"
 
 namespace fathom {
 namespace {
 
+constexpr int64_t kLanes = 16;
+constexpr int64_t kPanel = 16;       // weight rows that are worked together
+constexpr int64_t kDecoded = 8;      // of these, rows that are decoded at a time
+constexpr int64_t kGroup = 4;        // weight rows of a register tile
 constexpr int64_t kChunk = 512;      // columns between two visits to the accumulators
-constexpr int64_t kDecoded = 8;      // weight rows that are decoded before they are multiplied
-constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations
+constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations in chunk order
 constexpr int64_t kMaxX = 96;        // rows of x that are worked together
 
-// Scratch: packed activations (two chunks of columns, or whole rows where they are few), then
-// accumulators, then decoded weights. What a chunk needs stays in a second-level cache of 2 MiB,
-// and decoded weights beside activations of a tile in a first-level cache of 48 KiB.
-constexpr int64_t kPackedFloats = int64_t{2} << 18;  // 2 MiB
+// Scratch: packed x_ahead, then accumulators, then decoded weights. The two hyperthreads of a
+// core share its caches; the limits suit half of 48 KiB and half of 2 MiB.
+constexpr int64_t kPackedFloats = int64_t{2} << 18;      // 2 MiB
+constexpr int64_t kPackedGoodFloats = int64_t{5} << 15;  // 640 KiB: above it, pack chunk by chunk
 constexpr int64_t kSumFloats = kBlockRows * kMaxX * kLanes;
 constexpr int64_t kDecodedFloats = kDecoded * kChunk;
-constexpr int64_t kLastFloats = 8 * kGroup * kLanes;
-static_assert((kPackedFloats + kSumFloats + kDecodedFloats + kLastFloats) * 4 <= int64_t{4} << 20);
-static_assert(2 * kMaxX * kChunk <= kPackedFloats);
+static_assert((kPackedFloats + kSumFloats + kDecodedFloats) * 4 <= int64_t{4} << 20);
+static_assert(kMaxX * kChunk <= kPackedFloats);
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+int64_t pad16(int64_t k) { return (k + 15) & ~int64_t{15}; }
+
+float load_scale(const std::byte* from) {
+  float value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// x[k0 .. k0 + count) times its blocks' scales, zero-padded to a multiple of 16. `scales` is null
+// for formats without scales, else the row of the grid.
+void pack_row(const float* x, int64_t k0, int64_t count, const std::byte* scales,
+              int64_t block_cols, float* to) {
+  if (scales == nullptr) {
+    std::memcpy(to, x + k0, static_cast<size_t>(count) * sizeof(float));
+  } else {
+    for (int64_t k = 0; k < count;) {
+      const int64_t block = (k0 + k) / block_cols;
+      const int64_t end = least(count, (block + 1) * block_cols - k0);
+      const float scale = load_scale(scales + block * 4) * 256.0f;
+      for (; k < end; ++k) to[k] = x[k0 + k] * scale;
+    }
+  }
+  for (int64_t k = count; k < pad16(count); ++k) to[k] = 0;
+}
+
+template <WeightFormat F>
+constexpr int64_t kBytes = F == WeightFormat::f32         ? 4
+                           : F == WeightFormat::fp8_block ? 1
+                                                          : 2;
+
+// Calls f(element, at) for `count` (a multiple of 16 after padding) weights of a row: whole
+// registers from the row itself, the rest from a zeroed copy, so that nothing past the row is read.
+struct TailCopy {
+  alignas(64) std::byte bytes[64 * 4];
+  TailCopy(const std::byte* from, int64_t size) {
+    std::memset(bytes, 0, sizeof bytes);
+    std::memcpy(bytes, from, static_cast<size_t>(size));
+  }
+};
 
 template <typename Isa>
-struct Blocked : Vectors<Isa> {
+struct Blocked {
   using Reg = typename Isa::Reg;
-  using Rows<Isa>::kParts;
-  using Rows<Isa>::kWidth;
-  static constexpr int64_t kPanel = Vectors<Isa>::kPanel;
-  static_assert(Isa::kTileX <= 8);
+  static constexpr int kParts = Isa::kParts;
+  static constexpr int kWidth = 16 / kParts;
 
   struct Scratch {
     float* packed;
     float* sums;
     float* decoded;
-    float* last;  // finished sums of a tile
   };
 
-  // 16 columns of a tile of 4 weight rows by X rows of x.
-  template <int X>
-  static inline __attribute__((always_inline)) void step(const float* w, const float* x,
-                                                         Reg (&acc)[X][kGroup]) {
-    if constexpr (X < kGroup) {
-      Reg values[X];
-      for (int j = 0; j < X; ++j) values[j] = Isa::load(x + j * kLanes);
-      for (int i = 0; i < kGroup; ++i) {
-        const Reg weight = Isa::load(w + i * kLanes);
-        for (int j = 0; j < X; ++j) acc[j][i] = Isa::fma(weight, values[j], acc[j][i]);
-      }
-    } else {
-      Reg weights[kGroup];
-      for (int i = 0; i < kGroup; ++i) weights[i] = Isa::load(w + i * kLanes);
-      for (int j = 0; j < X; ++j) {
-        const Reg value = Isa::load(x + j * kLanes);
-        for (int i = 0; i < kGroup; ++i) acc[j][i] = Isa::fma(weights[i], value, acc[j][i]);
-      }
+  // `count` weights to floats, zero-padded to a multiple of 16.
+  template <WeightFormat F>
+  static void decode_row(const std::byte* from, int64_t count, float* to) {
+    int64_t k = 0;
+    for (; k + 64 <= count; k += 64) {
+      Reg out[4 * kParts];
+      Isa::template decode<F>(from + k * kBytes<F>, out);
+      for (int i = 0; i < 4 * kParts; ++i) Isa::store(to + k + i * kWidth, out[i]);
+    }
+    if (k == count) return;
+    const TailCopy tail(from + k * kBytes<F>, (count - k) * kBytes<F>);
+    for (int64_t i = 0; k + i < count; i += 16) {
+      Reg out[kParts];
+      Isa::template decode16<F>(tail.bytes + i * kBytes<F>, out);
+      for (int part = 0; part < kParts; ++part) Isa::store(to + k + i + part * kWidth, out[part]);
     }
   }
 
-  // 4 decoded weight rows by X packed rows of x, for `count` columns (a multiple of 16). Weights
-  // and activations lie in the order in which they are read: 16 columns of each row, then the
-  // next 16. Sums, [x row][weight row][lane], begin at zero if `from` is null.
-  struct Tile {
+  // Decoded weight rows (`groups` of 4, kChunk floats apart) and n packed rows of x, for `count`
+  // columns (a multiple of 16). sums[j][i] is x row j, weight row i; `fresh` sums begin at zero.
+  struct Panel {
     const float* weights;
+    int64_t groups;
     const float* x;
+    int64_t n;
     int64_t count;
-    const float* from;
-    float* to;
-    const float* next;  // the sums of the next tile, to be fetched
-    const float* far;   // what is wanted later, to be fetched into the second cache
+    float* sums;
+    bool fresh;
   };
 
-  // Two pointers in registers. It keeps the compiler from mixing the loads of two steps, for which
-  // registers do not suffice.
-  static void settle(const float*& w, const float*& x) { asm("" : "+r"(w), "+r"(x)); }
-
-  // Lanes do not meet, so a set with narrow registers takes the 16 lanes one part after the other.
+  // 4 weight rows by X rows of x. Lanes do not meet, so a set with narrow registers takes the 16
+  // lanes one part after the other.
   template <int X>
-  __attribute__((noinline)) static void tile(const Tile& t) {
-    constexpr int64_t kSums = X * kGroup * kLanes;
+  static void tile(const Panel& p, const float* w, const float* x, float* sums,
+                   const float* next_sums) {
+    const int64_t count = p.count;
     for (int part = 0; part < kParts; ++part) {
       Reg acc[X][kGroup];
       for (int j = 0; j < X; ++j) {
         for (int i = 0; i < kGroup; ++i) {
-          acc[j][i] = t.from == nullptr
-                          ? Isa::zero()
-                          : Isa::load(t.from + (j * kGroup + i) * kLanes + part * kWidth);
+          acc[j][i] =
+              p.fresh ? Isa::zero() : Isa::load(sums + (j * kPanel + i) * kLanes + part * kWidth);
         }
       }
-      const float* w = t.weights + part * kWidth;
-      const float* x = t.x + part * kWidth;
-      int64_t left = t.count / kLanes;
-      const float* next = t.next;
-      const float* far = t.far;
-      for (; left >= 2 && next < t.next + kSums; left -= 2) {
-        Isa::prefetch(next);
-        Isa::prefetch(next + kLanes);
-        next += 2 * kLanes;
-        step<X>(w, x, acc);
-        settle(w, x);
-        step<X>(w + kGroup * kLanes, x + X * kLanes, acc);
-        w += 2 * kGroup * kLanes;
-        x += 2 * X * kLanes;
-        settle(w, x);
+      const float* wk = w + part * kWidth;
+      const float* xk = x + part * kWidth;
+      for (int64_t k = 0; k < count; k += 16) {
+        // A line of the next tile's sums in each step: X rows of 4 lines.
+        if (k < X * kGroup * 16) Isa::prefetch(next_sums + k / 64 * kPanel * kLanes + k % 64);
+        Reg weights[kGroup];
+        for (int i = 0; i < kGroup; ++i) weights[i] = Isa::load(wk + i * kChunk + k);
+        for (int j = 0; j < X; ++j) {
+          const Reg value = Isa::load(xk + j * count + k);
+          for (int i = 0; i < kGroup; ++i) acc[j][i] = Isa::fma(weights[i], value, acc[j][i]);
+        }
       }
-      for (; left >= 2; left -= 2) {
-        // One line at a time: many at once would keep the tile's own loads waiting.
-        Isa::prefetch_far(far);
-        far += kLanes;
-        step<X>(w, x, acc);
-        settle(w, x);
-        step<X>(w + kGroup * kLanes, x + X * kLanes, acc);
-        w += 2 * kGroup * kLanes;
-        x += 2 * X * kLanes;
-        settle(w, x);
-      }
-      if (left > 0) step<X>(w, x, acc);
       for (int j = 0; j < X; ++j) {
         for (int i = 0; i < kGroup; ++i) {
-          Isa::store(t.to + (j * kGroup + i) * kLanes + part * kWidth, acc[j][i]);
+          Isa::store(sums + (j * kPanel + i) * kLanes + part * kWidth, acc[j][i]);
         }
       }
     }
   }
 
   template <int X>
-  static void tile_of(int64_t rows, const Tile& t) {
+  static void tile_of(int64_t rows, const Panel& p, const float* w, const float* x, float* sums,
+                      const float* next_sums) {
     if constexpr (X > 1) {
-      if (rows < X) return tile_of<X - 1>(rows, t);
+      if (rows < X) return tile_of<X - 1>(rows, p, w, x, sums, next_sums);
     }
-    tile<X>(t);
+    tile<X>(p, w, x, sums, next_sums);
   }
 
-  // Register tiles of n rows of x, cut evenly: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
   static int64_t tiles_of(int64_t n) { return (n + Isa::kTileX - 1) / Isa::kTileX; }
-  static int64_t tile_begin(int64_t n, int64_t t) { return n * t / tiles_of(n); }
 
   // Rows of memory that are wanted soon: fetched little by little over a number of tiles, so that
   // the memory works while the arithmetic does.
@@ -189,148 +206,225 @@ struct Blocked : Vectors<Isa> {
     int64_t pace_ = 0;
   };
 
-  // The activations of a chunk of columns on their way to packed form, tile after tile. It goes on
-  // bit by bit between the tiles of the chunk before, and fetches a bit before it is packed.
-  class Packing {
-   public:
-    Packing(const Job& job, int64_t k0, float* to, int64_t tiles)
-        : job_(job), k0_(k0), count_(least(kChunk, job.w->cols - k0)), to_(to) {
-      if (count_ <= 0) row_ = job.n;
-      const int64_t bits = job.n * ((count_ + kBit - 1) / kBit);
-      pace_ = (bits + tiles - 1) / tiles;
-      tile_end_ = tile_begin(job.n, 1);
+  static void multiply(const Panel& p, Ahead& weights_ahead, Ahead& x_ahead) {
+    const int64_t tiles = tiles_of(p.n);
+    for (int64_t t = 0; t < tiles; ++t) {
+      // Even cuts: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
+      const int64_t first = p.n * t / tiles;
+      const int64_t end = p.n * (t + 1) / tiles;
+      for (int64_t group = 0; group < p.groups; ++group) {
+        float* own = p.sums + (first * kPanel + group * kGroup) * kLanes;
+        const float* next =
+            group + 1 < p.groups ? own + kGroup * kLanes : p.sums + end * kPanel * kLanes;
+        tile_of<Isa::kTileX>(end - first, p, p.weights + group * kGroup * kChunk,
+                             p.x + first * p.count, own, next);
+        weights_ahead.fetch();
+        x_ahead.fetch();
+      }
     }
+  }
 
-    void go_on() {
-      for (int64_t i = 0; i < pace_; ++i) one();
+  // Sums of one x row and up to 16 weight rows, to y.
+  static void finish(const float* sums, int64_t rows, float* y) {
+    if (rows == kPanel) return Isa::reduce(sums, y);
+    float all[kPanel];
+    Isa::reduce(sums, all);
+    for (int64_t i = 0; i < rows; ++i) y[i] = all[i];
+  }
+
+  // G weight rows times N packed rows of x, `x_row` floats apart: weights are decoded in registers
+  // and never stored. sums[j][4 i] is x row j, weight row i.
+  template <WeightFormat F, int N, int G>
+  static void vector_group(const std::byte* const* rows, const float* x, int64_t x_row,
+                           int64_t cols, float* sums) {
+    constexpr int64_t kAhead = 1536;  // bytes; past a row's end lies the row that is worked next
+    Reg acc[G][N][kParts];
+    for (int i = 0; i < G; ++i) {
+      for (int j = 0; j < N; ++j) {
+        for (int part = 0; part < kParts; ++part) acc[i][j][part] = Isa::zero();
+      }
     }
-    // What will be packed some bits later, to be fetched meanwhile.
-    const float* far() const { return job_.x + (row_ + kFar) * job_.x_stride + k0_ + k_; }
-    void finish() {
-      while (row_ < job_.n) one();
-    }
-
-   private:
-    static constexpr int64_t kBit = 256;  // columns
-    static constexpr int64_t kFar = 2;    // rows between what is fetched and what is packed
-
-    void one() {
-      if (row_ == job_.n) return;
-      const float* x = job_.x + row_ * job_.x_stride;
-      const int64_t k = k_;
-      const int64_t tile_rows = tile_end_ - tile_first_;
-      float* to =
-          to_ + tile_first_ * pad16(count_) + (row_ - tile_first_ + k / 16 * tile_rows) * 16;
-      k_ += kBit;
-      if (k_ >= count_) {
-        k_ = 0;
-        ++row_;
-        if (row_ == tile_end_ && row_ < job_.n) {
-          ++tile_;
-          tile_first_ = tile_end_;
-          tile_end_ = tile_begin(job_.n, tile_ + 1);
+    int64_t k = 0;
+    for (; k + 64 <= cols; k += 64) {
+      for (int i = 0; i < G; ++i) {
+        for (int64_t line = 0; line < kBytes<F>; ++line) {
+          Isa::prefetch(rows[i] + k * kBytes<F> + kAhead + line * 64);
+        }
+        Reg weights[4 * kParts];
+        Isa::template decode<F>(rows[i] + k * kBytes<F>, weights);
+        for (int step = 0; step < 4; ++step) {
+          for (int j = 0; j < N; ++j) {
+            for (int part = 0; part < kParts; ++part) {
+              const float* at = x + j * x_row + k + step * 16 + part * kWidth;
+              acc[i][j][part] =
+                  Isa::fma(weights[step * kParts + part], Isa::load(at), acc[i][j][part]);
+            }
+          }
         }
       }
-      Rows<Isa>::pack_row(x, k0_ + k, least(kBit, count_ - k), job_.scales, job_.w->block_cols, to,
-                          tile_rows * kLanes);
     }
+    if (k < cols) {
+      for (int i = 0; i < G; ++i) {
+        const TailCopy tail(rows[i] + k * kBytes<F>, (cols - k) * kBytes<F>);
+        for (int64_t step = 0; k + step < cols; step += 16) {
+          Reg weights[kParts];
+          Isa::template decode16<F>(tail.bytes + step * kBytes<F>, weights);
+          for (int j = 0; j < N; ++j) {
+            for (int part = 0; part < kParts; ++part) {
+              const float* at = x + j * x_row + k + step + part * kWidth;
+              acc[i][j][part] = Isa::fma(weights[part], Isa::load(at), acc[i][j][part]);
+            }
+          }
+        }
+      }
+    }
+    for (int i = 0; i < G; ++i) {
+      for (int j = 0; j < N; ++j) {
+        for (int part = 0; part < kParts; ++part) {
+          Isa::store(sums + (j * kPanel + i * kGroup) * kLanes + part * kWidth, acc[i][j][part]);
+        }
+      }
+    }
+  }
 
-    const Job& job_;
-    int64_t k0_;
-    int64_t count_;
-    float* to_;
-    int64_t pace_ = 0;
-    int64_t row_ = 0;  // what is packed next: from column k0_ + k_ of this row on
-    int64_t k_ = 0;
-    int64_t tile_ = 0;  // the tile of that row
-    int64_t tile_first_ = 0;
-    int64_t tile_end_ = 0;
+  // Weight rows [first, first + rows) of the view and x rows of `part`; the rows share their
+  // scales.
+  struct Job {
+    const WeightView* w;
+    const float* x;
+    int64_t x_stride;
+    int64_t n;
+    float* y;  // of weight row `first`
+    int64_t y_stride;
+    int64_t first;
+    int64_t rows;
+    const std::byte* scales;
   };
 
-  // The sums of `x_rows` rows of x and `rows` (up to 4) weight rows, to y.
-  static void finish(const float* sums, int64_t x_rows, int64_t rows, float* y, int64_t y_stride) {
-    for (int64_t first = 0; first < x_rows; first += kPanel / kGroup) {
-      float all[kPanel];
-      Isa::reduce(sums + first * kGroup * kLanes, all);
-      for (int64_t j = first; j < least(x_rows, first + kPanel / kGroup); ++j) {
-        const float* from = all + (j - first) * kGroup;
-        if (rows == kGroup) {
-          std::memcpy(y + j * y_stride, from, kGroup * sizeof(float));
-        } else {
-          for (int64_t i = 0; i < rows; ++i) y[j * y_stride + i] = from[i];
+  static void pack(const Job& job, int64_t k0, int64_t count, float* to) {
+    for (int64_t j = 0; j < job.n; ++j) {
+      pack_row(job.x + j * job.x_stride, k0, count, job.scales, job.w->block_cols,
+               to + j * pad16(count));
+    }
+  }
+
+  template <WeightFormat F>
+  static const std::byte* row_at(const Job& job, int64_t r) {
+    return job.w->data + (job.first + r) * job.w->cols * kBytes<F>;
+  }
+
+  static void finish_panel(const Job& job, int64_t panel, const float* sums) {
+    const int64_t rows = least(kPanel, job.rows - panel);
+    for (int64_t j = 0; j < job.n; ++j) {
+      finish(sums + j * kPanel * kLanes, rows, job.y + j * job.y_stride + panel);
+    }
+  }
+
+  template <WeightFormat F, int N>
+  static void vectors(const Job& job, const Scratch& scratch) {
+    if constexpr (N > 1) {
+      if (job.n < N) return vectors<F, N - 1>(job, scratch);
+    }
+    const int64_t cols = job.w->cols;
+    pack(job, 0, cols, scratch.packed);
+    // The 4 rows that are worked together lie a quarter of all rows apart, so that memory is read
+    // as 4 long streams, which the hardware foresees; 4 steps then make a panel.
+    const int64_t quarter = (job.rows + kGroup - 1) / kGroup;
+    for (int64_t first = 0; first < quarter; first += kPanel / kGroup) {
+      const int64_t steps = least(kPanel / kGroup, quarter - first);
+      for (int64_t step = 0; step < steps; ++step) {
+        // Past the last row its bytes are read again and the sums dropped.
+        const std::byte* at[kGroup];
+        for (int64_t i = 0; i < kGroup; ++i) {
+          at[i] = row_at<F>(job, least(i * quarter + first + step, job.rows - 1));
+        }
+        constexpr int kRows = Isa::vector_rows(N);
+        for (int i = 0; i < kGroup; i += kRows) {
+          vector_group<F, N, kRows>(at + i, scratch.packed, pad16(cols), cols,
+                                    scratch.sums + (i * kGroup + step) * kLanes);
+        }
+      }
+      for (int64_t j = 0; j < N; ++j) {
+        float all[kPanel];
+        Isa::reduce(scratch.sums + j * kPanel * kLanes, all);
+        for (int64_t i = 0; i < kGroup; ++i) {
+          const int64_t row = i * quarter + first;
+          float* y = job.y + j * job.y_stride + row;
+          for (int64_t step = 0; step < least(steps, job.rows - row); ++step) {
+            y[step] = all[i * kGroup + step];
+          }
         }
       }
     }
   }
 
+  struct Place {
+    int64_t panel;
+    int64_t k0;
+  };
+  // One chunk of columns of one panel; `next` is where the work goes on.
   template <WeightFormat F>
-  __attribute__((noinline)) static void decode_group(const Job& job, int64_t row, int64_t k0,
-                                                     int64_t count, float* to) {
-    const typename Isa::Constants constants = Isa::template constants<F>();
-    for (int64_t i = 0; i < kGroup; ++i) {
-      Rows<Isa>::template decode_row<F>(constants, row_at<F>(job, row + i) + k0 * kBytes<F>, count,
-                                        to + i * kLanes, kGroup * kLanes);
+  static void panel_chunk(const Job& job, Place here, Place next, const float* x, float* sums,
+                          Ahead& x_ahead, const Scratch& scratch) {
+    const int64_t count = least(kChunk, job.w->cols - here.k0);
+    const int64_t tiles = tiles_of(job.n) * (kPanel / kGroup);
+    Ahead weights_ahead(row_at<F>(job, next.panel) + next.k0 * kBytes<F>, job.w->cols * kBytes<F>,
+                        least(kChunk, job.w->cols - next.k0) * kBytes<F>, kPanel, tiles);
+    const int64_t rows = least(kPanel, job.rows - here.panel);
+    for (int64_t first = 0; first < rows; first += kDecoded) {
+      const int64_t groups = (least(kDecoded, rows - first) + kGroup - 1) / kGroup;
+      for (int64_t i = 0; i < groups * kGroup; ++i) {
+        const int64_t r = least(here.panel + first + i, job.rows - 1);
+        decode_row<F>(row_at<F>(job, r) + here.k0 * kBytes<F>, count, scratch.decoded + i * kChunk);
+      }
+      const Panel p = {scratch.decoded,       groups,      x, job.n, pad16(count),
+                       sums + first * kLanes, here.k0 == 0};
+      multiply(p, weights_ahead, x_ahead);
     }
   }
 
-  // Chunk by chunk of columns, each for up to 128 weight rows.
+  // All of x packed once, then panel by panel.
   template <WeightFormat F>
-  static void many(const Job& job, const Scratch& scratch) {
+  static void panel_order(const Job& job, const Scratch& scratch) {
     const int64_t cols = job.w->cols;
-    const int64_t tiles = tiles_of(job.n);
+    for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
+      pack(job, k0, least(kChunk, cols - k0), scratch.packed + k0 * job.n);
+    }
+    Ahead nothing;
+    for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
+      for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
+        const Place next =
+            k0 + kChunk < cols ? Place{panel, k0 + kChunk} : Place{panel + kPanel, 0};
+        panel_chunk<F>(job, {panel, k0}, next, scratch.packed + k0 * job.n, scratch.sums, nothing,
+                       scratch);
+      }
+      finish_panel(job, panel, scratch.sums);
+    }
+  }
+
+  // x too large to stay in cache: chunk by chunk, each for up to 128 weight rows.
+  template <WeightFormat F>
+  static void chunk_order(const Job& job, const Scratch& scratch) {
+    const int64_t cols = job.w->cols;
+    const int64_t panel_sums = job.n * kPanel * kLanes;
     for (int64_t block = 0; block < job.rows; block += kBlockRows) {
       const int64_t end = least(block + kBlockRows, job.rows);
-      const int64_t all_tiles = tiles * ((end - block + kGroup - 1) / kGroup);
-      float* packed = scratch.packed;
-      float* other = packed + kMaxX * kChunk;
-      Packing(job, 0, packed, 1).finish();
       for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
-        Packing packing(job, k0 + kChunk, other, all_tiles);
-        const int64_t count = least(kChunk, cols - k0);
-        const bool last = k0 + kChunk >= cols;
-        Ahead weights_ahead;
-        for (int64_t row = block; row < end; row += kDecoded) {
-          if ((row - block) % kPanel == 0) {
-            // The next 16 rows, or the first of the next chunk.
-            const bool below = row + kPanel < end;
-            const int64_t k_next = below ? k0 : k0 + kChunk;
-            if (k_next < cols) {
-              weights_ahead =
-                  Ahead(row_at<F>(job, below ? row + kPanel : block) + k_next * kBytes<F>,
-                        cols * kBytes<F>, least(kChunk, cols - k_next) * kBytes<F>, kPanel,
-                        tiles * (kPanel / kGroup));
-            }
-          }
-          const int64_t groups = least(kDecoded / kGroup, (end - row + kGroup - 1) / kGroup);
-          for (int64_t g = 0; g < groups; ++g) {
-            decode_group<F>(job, row + g * kGroup, k0, count,
-                            scratch.decoded + g * kGroup * kChunk);
-          }
-          for (int64_t t = 0; t < tiles; ++t) {
-            const int64_t first = tile_begin(job.n, t);
-            const int64_t x_rows = tile_begin(job.n, t + 1) - first;
-            for (int64_t g = 0; g < groups; ++g) {
-              float* own =
-                  scratch.sums +
-                  ((row - block) * job.n + (first * groups + g * x_rows) * kGroup) * kLanes;
-              tile_of<Isa::kTileX>(
-                  x_rows, {scratch.decoded + g * kGroup * kChunk, packed + first * pad16(count),
-                           pad16(count), k0 == 0 ? nullptr : own, last ? scratch.last : own,
-                           own + x_rows * kGroup * kLanes, packing.far()});
-              if (last) {
-                const int64_t group_row = row + g * kGroup;
-                finish(scratch.last, x_rows, least(kGroup, end - group_row),
-                       job.y + first * job.y_stride + group_row, job.y_stride);
-              }
-              weights_ahead.fetch();
-              packing.go_on();
-            }
-          }
+        pack(job, k0, least(kChunk, cols - k0), scratch.packed);
+        // Rows of x lie too far apart for the hardware to foresee the next chunk.
+        const int64_t k_next = k0 + kChunk < cols ? k0 + kChunk : 0;
+        Ahead x_ahead(job.x + k_next, job.x_stride * 4, least(kChunk, cols - k_next) * 4, job.n,
+                      tiles_of(job.n) * ((end - block + kGroup - 1) / kGroup));
+        for (int64_t panel = block; panel < end; panel += kPanel) {
+          Place next = {panel + kPanel, k0};
+          if (next.panel >= end) next = {block, k0 + kChunk};
+          if (next.k0 >= cols) next = {end, 0};
+          panel_chunk<F>(job, {panel, k0}, next, scratch.packed,
+                         scratch.sums + (panel - block) / kPanel * panel_sums, x_ahead, scratch);
         }
-        packing.finish();
-        float* free = packed;
-        packed = other;
-        other = free;
+      }
+      for (int64_t panel = block; panel < end; panel += kPanel) {
+        finish_panel(job, panel, scratch.sums + (panel - block) / kPanel * panel_sums);
       }
     }
   }
@@ -342,13 +436,10 @@ struct Blocked : Vectors<Isa> {
     scratch.packed = reinterpret_cast<float*>(part.scratch);
     scratch.sums = scratch.packed + kPackedFloats;
     scratch.decoded = scratch.sums + kSumFloats;
-    scratch.last = scratch.decoded + kDecodedFloats;
     const int64_t chunks = (part.x.rows + kMaxX - 1) / kMaxX;
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      // Whole tiles in all but the last.
-      const int64_t x_first = tiles_of(part.x.rows) * chunk / chunks * Isa::kTileX;
-      const int64_t x_end = tiles_of(part.x.rows) * (chunk + 1) / chunks * Isa::kTileX;
-      const int64_t n = least(x_end, part.x.rows) - x_first;
+      const int64_t x_first = part.x.rows * chunk / chunks;
+      const int64_t n = part.x.rows * (chunk + 1) / chunks - x_first;
       for (int64_t first = 0; first < w.rows;) {
         int64_t rows = w.rows - first;
         const std::byte* scales = nullptr;
@@ -366,10 +457,13 @@ struct Blocked : Vectors<Isa> {
                          first,
                          rows,
                          scales};
-        if (n <= Isa::kVectors && n * pad16(w.cols) <= kPackedFloats) {
-          Vectors<Isa>::template vectors<F, Isa::kVectors>(job, scratch.packed, scratch.sums);
+        const int64_t packed = n * pad16(w.cols);
+        if (n <= Isa::kVectors && packed <= kPackedFloats) {
+          vectors<F, Isa::kVectors>(job, scratch);
+        } else if (packed <= kPackedGoodFloats) {
+          panel_order<F>(job, scratch);
         } else {
-          many<F>(job, scratch);
+          chunk_order<F>(job, scratch);
         }
         first += rows;
       }

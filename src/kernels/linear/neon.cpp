@@ -16,9 +16,6 @@ struct Neon {
 
   static Reg zero() { return vdupq_n_f32(0); }
   static Reg load(const float* from) { return vld1q_f32(from); }
-  static Reg load_scaled(const float* from, float scale) {
-    return vmulq_n_f32(vld1q_f32(from), scale);
-  }
   static void store(float* to, Reg value) { vst1q_f32(to, value); }
   static Reg fma(Reg a, Reg b, Reg c) { return vfmaq_f32(c, a, b); }
   static void prefetch(const void* at) { __builtin_prefetch(at, 0, 3); }
@@ -57,14 +54,8 @@ struct Neon {
     }
   }
 
-  struct Constants {};
   template <WeightFormat F>
-  static Constants constants() {
-    return {};
-  }
-
-  template <WeightFormat F>
-  static void decode(const Constants&, const std::byte* from, Reg* out) {
+  static void decode(const std::byte* from, Reg* out) {
     for (int i = 0; i < 4; ++i) decode16<F>(from + i * 16 * kBytes<F>, out + i * 4);
   }
 
