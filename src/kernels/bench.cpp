@@ -6,25 +6,33 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <random>
 
 #include "base/buffer.h"
+#include "base/error.h"
 #include "base/system.h"
 #include "base/threads.h"
+#include "kernels/activation/activation.h"
+#include "kernels/attention/attention.h"
+#include "kernels/combine/combine.h"
 #include "kernels/context.h"
 #include "kernels/limits/limits.h"
 #include "kernels/linear/linear.h"
+#include "kernels/norm/norm.h"
 
 namespace fathom {
 namespace {
 
 constexpr uint64_t kPoolBytes = uint64_t{3} << 29;  // several times the largest caches
 constexpr uint64_t kPiece = uint64_t{1} << 20;      // read at a time by one thread
-// A timing takes a few milliseconds: short enough that some are not disturbed on a busy machine.
+// A timing takes some milliseconds: short enough that some are not disturbed on a busy machine,
+// long enough that what a product does once (waking threads, filling caches) counts as little as in
+// use.
 constexpr uint64_t kReadBytes = uint64_t{1} << 25;
 constexpr const char* kReadName = "read bandwidth";
 constexpr const char* kMultiplyName = "FMA peak";
-constexpr double kBurstOperations = 1e9;  // of one timing, where shapes allow
+constexpr double kBurstOperations = 4e9;  // of one timing, where shapes allow
 
 const LimitKernels& limits_of(const KernelSet& set) {
 #if defined(__x86_64__)
@@ -45,7 +53,9 @@ struct Timing {
 struct Round {
   double busy = 0;
   double value = 0;
-  double read_limit = 0;
+  double read = 0;        // bytes per second
+  double multiply = 0;    // operations per second
+  double read_limit = 0;  // the same in the unit of `value`
   double multiply_limit = 0;
   double limit() const { return std::min(read_limit, multiply_limit); }
 };
@@ -71,8 +81,11 @@ Timing time_of(const Work& work) {
 // Memory full of weights, from which matrices are cut one after the other.
 class Bench {
  public:
-  Bench(const KernelSet& set, int threads)
-      : limits_(limits_of(set)), pool_(threads), context_(set, pool_), memory_(memory_bytes()) {
+  Bench(const KernelSet& set, int threads, double seconds)
+      : limits_(limits_of(set)),
+        pool_(threads),
+        context_(set, pool_),
+        memory_(memory_bytes(seconds)) {
     // Bytes that are plain numbers near 1 in every format: no denormal, infinity or NaN slows them.
     std::minstd_rand random(1);
     const auto pattern = std::min<size_t>(memory_.size(), size_t{1} << 22);
@@ -83,8 +96,7 @@ class Bench {
       if (i > 0)
         std::copy_n(memory_.data(), pattern, memory_.data() + pattern * static_cast<size_t>(i));
     });
-    scales_ = Array<float>(kMaxScales);
-    std::fill_n(scales_.data(), kMaxScales, 0x1p-9f);
+    scales_ = filled(kMaxScales, 0x1p-9f);
   }
 
   // Bytes per second of plain reading; lowers `busy` to that of this timing.
@@ -110,24 +122,55 @@ class Bench {
     return rate(round * static_cast<double>(rounds), timing, busy);
   }
 
+  // What one timing runs, and what it takes at least.
+  struct Work {
+    double bytes = 0;       // that come from memory, or go there
+    double operations = 0;  // multiplications and additions
+    bool in_bytes = false;  // the unit of the result: GB/s, else GFLOP/s
+  };
+
+  // Rounds of the limits and `run`, for about `budget` seconds; fills in the numbers of `result`.
+  template <typename Run>
+  void time_rounds(const Work& work, double budget, KernelBenchResult& result, const Run& run) {
+    const double amount = work.in_bytes ? work.bytes : work.operations;
+    const double burst = std::max(work.operations, kLeastOperations);
+    std::vector<Round> rounds;
+    double spent = 0;
+    while (rounds.empty() || (spent < budget && rounds.size() < 1000)) {
+      Round round{.busy = 1};
+      spent += time_of([&] {
+                 round.read = time_read(round.busy);
+                 round.multiply = time_multiply(burst, round.busy);
+                 round.value = rate(amount, time_of(run), round.busy);
+                 round.read_limit = amount / work.bytes * round.read;
+                 round.multiply_limit = amount / work.operations * round.multiply;
+               }).wall;
+      rounds.push_back(round);
+    }
+    keep_least_disturbed(rounds);
+    all_rounds_.insert(all_rounds_.end(), rounds.begin(), rounds.end());
+    result.unit = work.in_bytes ? "GB/s" : "GFLOP/s";
+    result.value = median(rounds, [](const Round& r) { return r.value; }) * 1e-9;
+    result.limit = median(rounds, [](const Round& r) { return r.limit(); }) * 1e-9;
+    const bool reading =
+        median(rounds, [](const Round& r) { return r.read_limit / r.multiply_limit; }) < 1;
+    result.limit_name = reading ? kReadName : kMultiplyName;
+    result.ratio = median(rounds, [](const Round& r) { return r.value / r.limit(); });
+    result.busy = median(rounds, [](const Round& r) { return r.busy; });
+  }
+
   struct Shape {
     WeightFormat format;
-    const char* format_name;
     int64_t rows;
     int64_t cols;
   };
 
-  KernelBenchResult time_linear(const Shape& shape, int64_t n, double budget) {
-    WeightView w;
-    w.format = shape.format;
-    w.rows = shape.rows;
-    w.cols = shape.cols;
-    w.scale = reinterpret_cast<const std::byte*>(scales_.data());
-    w.scale_cols = (shape.cols + w.block_cols - 1) / w.block_cols;
-    Matrix x(n, shape.cols);
-    Matrix all_y(n, shape.rows);
-    for (int64_t i = 0; i < n * shape.cols; ++i) x.data()[i] = static_cast<float>(i % 17) - 8.0f;
-
+  void time_linear(const Shape& shape, double budget, KernelBenchResult& result) {
+    WeightView w = weights(shape);
+    const int64_t n = result.n;
+    Matrix x(n, w.cols);
+    Matrix all_y(n, w.rows);
+    for (int64_t i = 0; i < n * w.cols; ++i) x.data()[i] = static_cast<float>(i % 17) - 8.0f;
     // A timing covers several matrices where one is quick, and some rows of one where it is slow:
     // rows do not depend on each other, and are as many as keep every thread at whole blocks.
     const double row_operations = 2.0 * static_cast<double>(n * w.cols);
@@ -136,64 +179,133 @@ class Bench {
     if (n > 1) w.rows = std::min(w.rows, std::max(least_rows, wanted_rows / 128 * 128));
     const auto bytes = static_cast<uint64_t>(w.rows * w.row_bytes());
     const uint64_t repeats = n > 1 ? 1 : std::max<uint64_t>(1, kReadBytes / bytes);
-    const double operations = row_operations * static_cast<double>(w.rows);
+    const auto all = static_cast<double>(repeats);
+    const Work work = {static_cast<double>(bytes) * all,
+                       row_operations * static_cast<double>(w.rows) * all, n == 1};
     Span2d<float> y = {all_y.data(), n, w.rows};
-    const double work = n == 1 ? static_cast<double>(bytes) : operations;
-    std::vector<Round> rounds;
-    double spent = 0;
-    while (rounds.empty() || (spent < budget && rounds.size() < 1000)) {
-      Round round{.busy = 1};
-      spent += time_of([&] {
-                 round.read_limit = work / static_cast<double>(bytes) * time_read(round.busy);
-                 round.multiply_limit = work / operations * time_multiply(operations, round.busy);
-                 const Timing timing = time_of([&] {
-                   for (uint64_t i = 0; i < repeats; ++i) {
-                     w.data = take(bytes);
-                     linear(context_, x, w, y);
-                   }
-                 });
-                 round.value = rate(work * static_cast<double>(repeats), timing, round.busy);
-               }).wall;
-      rounds.push_back(round);
-    }
-    keep_least_disturbed(rounds);
-    for (const Round& round : rounds) {
-      reads_.push_back({.read_limit = round.read_limit / work * static_cast<double>(bytes)});
-      multiplies_.push_back({.multiply_limit = round.multiply_limit / work * operations});
-    }
+    time_rounds(work, budget, result, [&] {
+      for (uint64_t i = 0; i < repeats; ++i) {
+        w.data = take(bytes);
+        linear(context_, x, w, y);
+      }
+    });
+  }
 
-    KernelBenchResult result;
-    result.kernel = fmt::format("linear {}", shape.format_name);
-    result.shape = fmt::format("{}x{}", shape.rows, shape.cols);
-    result.n = n;
-    result.unit = n == 1 ? "GB/s" : "GFLOP/s";
-    result.value = median(rounds, [](const Round& r) { return r.value; }) * 1e-9;
-    result.limit = median(rounds, [](const Round& r) { return r.limit(); }) * 1e-9;
-    const bool reading =
-        median(rounds, [](const Round& r) { return r.read_limit / r.multiply_limit; }) < 1;
-    result.limit_name = reading ? kReadName : kMultiplyName;
-    result.ratio = median(rounds, [](const Round& r) { return r.value / r.limit(); });
-    result.busy = median(rounds, [](const Round& r) { return r.busy; });
-    return result;
+  // The products of 128 heads, as they fold W_UK into queries.
+  void time_combine(const Shape& shape, double budget, KernelBenchResult& result) {
+    const int64_t n = result.n;
+    Matrix p(kHeads * n, shape.rows);
+    Matrix y(kHeads * n, shape.cols);
+    std::fill_n(p.data(), p.rows() * p.cols(), 0.5f);
+    const WeightView w = weights(shape);
+    const auto bytes = static_cast<uint64_t>(w.rows * w.row_bytes());
+    std::vector<HeadProduct> heads;
+    for (int64_t h = 0; h < kHeads; ++h) {
+      heads.push_back({Span2d<const float>(p).middle_rows(h * n, n), w,
+                       Span2d<float>(y).middle_rows(h * n, n)});
+    }
+    const auto products = static_cast<double>(kHeads * shape.rows * shape.cols);
+    const Work work = {static_cast<double>(bytes) * kHeads, 2.0 * static_cast<double>(n) * products,
+                       n == 1};
+    time_rounds(work, budget, result, [&] {
+      for (HeadProduct& head : heads) head.w.data = take(bytes);
+      combine_heads(context_, heads);
+    });
+  }
+
+  // Tokens that see kPositions cached positions each.
+  void time_attention(double budget, KernelBenchResult& result) {
+    LatentAttention a;
+    a.layout = {KvFormat::bf16, 512, 64};
+    a.softmax_scale = 0.125f;
+    a.heads = kHeads;
+    Matrix q(result.n * kHeads, a.layout.width());
+    Matrix out(result.n * kHeads, a.layout.latent);
+    std::fill_n(q.data(), q.rows() * q.cols(), 0.5f);
+    const std::vector<int64_t> positions(static_cast<size_t>(result.n), kPositions - 1);
+    std::vector<const std::byte*> blocks(static_cast<size_t>(kPositions / kAttentionBlock));
+    a.q = q;
+    a.positions = positions;
+    a.out = out;
+    const auto bytes = static_cast<double>(kPositions * a.layout.bytes());
+    const auto scores = static_cast<double>(result.n * kHeads * kPositions);
+    const Work work = {
+        bytes, 2.0 * scores * static_cast<double>(a.layout.width() + a.layout.latent), false};
+    time_rounds(work, budget, result, [&] {
+      for (const std::byte*& block : blocks) {
+        block = take(static_cast<uint64_t>(kAttentionBlock * a.layout.bytes()));
+      }
+      a.blocks = blocks;
+      latent_attention(context_, a);
+    });
+  }
+
+  // x is read and y written.
+  void time_norm(int64_t cols, double budget, KernelBenchResult& result) {
+    Matrix y(result.n, cols);
+    const Array<float> ones = filled(static_cast<size_t>(cols), 1.0f);
+    const auto values = static_cast<double>(result.n * cols);
+    time_rounds({8 * values, 4 * values, true}, budget, result, [&] {
+      const std::byte* x = take(static_cast<uint64_t>(result.n * cols * 4));
+      rms_norm(context_, {reinterpret_cast<const float*>(x), result.n, cols}, ones.data(), 1e-6f,
+               y);
+    });
+  }
+
+  // gate is read and written, up is read.
+  void time_activation(int64_t cols, double budget, KernelBenchResult& result) {
+    // sigmoid(20) is 1 in float32, so that gate stays what it is.
+    Matrix gate(result.n, cols);
+    Matrix up(result.n, cols);
+    std::fill_n(gate.data(), result.n * cols, 20.0f);
+    std::fill_n(up.data(), result.n * cols, 1.0f);
+    const auto values = static_cast<double>(result.n * cols);
+    time_rounds({12 * values, 4 * values, true}, budget, result,
+                [&] { silu_multiply(context_, gate, up); });
   }
 
   // The limits over all rounds so far.
   KernelBenchResult read_limit() const {
-    const double value = median(reads_, [](const Round& r) { return r.read_limit; }) * 1e-9;
-    return {kReadName, "", 1, value, "GB/s", value, kReadName, 1, 1};
+    return limit_of(kReadName, "GB/s", [](const Round& r) { return r.read; });
   }
   KernelBenchResult multiply_limit() const {
-    const double value =
-        median(multiplies_, [](const Round& r) { return r.multiply_limit; }) * 1e-9;
-    return {kMultiplyName, "", 1, value, "GFLOP/s", value, kMultiplyName, 1, 1};
+    return limit_of(kMultiplyName, "GFLOP/s", [](const Round& r) { return r.multiply; });
   }
 
  private:
   static constexpr int64_t kMaxScales = 1 << 16;
+  static constexpr double kLeastOperations = 2e8;  // of a timing of the multiply-adds
+  static constexpr int64_t kHeads = 128;
+  static constexpr int64_t kPositions = 4096;
 
-  static size_t memory_bytes() {
+  template <typename Get>
+  KernelBenchResult limit_of(const char* name, const char* unit, const Get& get) const {
+    const double value = median(all_rounds_, get) * 1e-9;
+    const double busy = median(all_rounds_, [](const Round& r) { return r.busy; });
+    return {name, "", 1, value, unit, value, name, 1, busy};
+  }
+
+  WeightView weights(const Shape& shape) const {
+    WeightView w;
+    w.format = shape.format;
+    w.rows = shape.rows;
+    w.cols = shape.cols;
+    w.scale = reinterpret_cast<const std::byte*>(scales_.data());
+    w.scale_cols = (shape.cols + w.block_cols - 1) / w.block_cols;
+    return w;
+  }
+
+  static Array<float> filled(size_t count, float value) {
+    Array<float> values(count);
+    std::fill_n(values.data(), count, value);
+    return values;
+  }
+
+  // A measurement of less than a second is not worth filling much.
+  static size_t memory_bytes(double seconds) {
     const uint64_t available = system::available_memory();
-    const uint64_t wanted = available == 0 ? kPoolBytes / 4 : std::min(kPoolBytes, available / 2);
+    const uint64_t most = seconds < 1 ? kPoolBytes / 12 : kPoolBytes;
+    const uint64_t wanted = available == 0 ? most / 4 : std::min(most, available / 2);
     return std::max(wanted, 2 * kReadBytes) / kReadBytes * kReadBytes;
   }
 
@@ -223,46 +335,88 @@ class Bench {
   Buffer memory_;
   Array<float> scales_;
   uint64_t next_ = 0;
-  std::vector<Round> reads_, multiplies_;
+  std::vector<Round> all_rounds_;
   std::atomic<uint64_t> sink_{0};  // keeps the limit loops from being dropped
 };
 
 struct Case {
-  Bench::Shape shape;
+  const char* kernel;
+  std::string shape;
   int64_t n;
+  std::function<void(Bench&, double budget, KernelBenchResult&)> time;
 };
+
+Case linear_case(const char* name, const Bench::Shape& shape, int64_t n) {
+  return {name, fmt::format("{}x{}", shape.rows, shape.cols), n,
+          [shape](Bench& bench, double budget, KernelBenchResult& result) {
+            bench.time_linear(shape, budget, result);
+          }};
+}
 
 // The shapes of the 671B model's layers.
 std::vector<Case> all_cases() {
   constexpr WeightFormat fp8 = WeightFormat::fp8_block;
-  const Bench::Shape expert_up = {fp8, "fp8_block", 2048, 7168};
-  const Bench::Shape expert_down = {fp8, "fp8_block", 7168, 2048};
   std::vector<Case> cases;
-  for (const Bench::Shape& shape : {expert_up, expert_down}) {
-    for (int64_t n = 1; n <= 512; n *= 2) cases.push_back({shape, n});
+  for (const Bench::Shape& shape : {Bench::Shape{fp8, 2048, 7168}, Bench::Shape{fp8, 7168, 2048}}) {
+    for (int64_t n = 1; n <= 512; n *= 2) {
+      cases.push_back(linear_case("linear fp8_block", shape, n));
+    }
   }
-  const Bench::Shape others[] = {
-      {fp8, "fp8_block", 24576, 1536},          {fp8, "fp8_block", 18432, 7168},
-      {fp8, "fp8_block", 7168, 16384},          {fp8, "fp8_block", 1536, 7168},
-      {WeightFormat::bf16, "bf16", 2048, 7168}, {WeightFormat::f16, "f16", 2048, 7168},
-      {WeightFormat::f32, "f32", 2048, 7168},
+  const std::pair<const char*, Bench::Shape> others[] = {
+      {"linear fp8_block", {fp8, 24576, 1536}},
+      {"linear fp8_block", {fp8, 18432, 7168}},
+      {"linear fp8_block", {fp8, 7168, 16384}},
+      {"linear fp8_block", {fp8, 1536, 7168}},
+      {"linear bf16", {WeightFormat::bf16, 2048, 7168}},
+      {"linear f16", {WeightFormat::f16, 2048, 7168}},
+      {"linear f32", {WeightFormat::f32, 2048, 7168}},
   };
-  for (const Bench::Shape& shape : others) {
-    for (const int64_t n : {1, 16, 64, 512}) cases.push_back({shape, n});
+  for (const auto& [name, shape] : others) {
+    for (const int64_t n : {1, 16, 64, 512}) cases.push_back(linear_case(name, shape, n));
   }
+  for (const int64_t n : {1, 16}) {
+    cases.push_back({"combine fp8_block", "128x512", n,
+                     [](Bench& bench, double budget, KernelBenchResult& result) {
+                       bench.time_combine({fp8, 128, 512}, budget, result);
+                     }});
+  }
+  for (const int64_t n : {1, 4}) {
+    cases.push_back({"attention bf16", "4096x576", n,
+                     [](Bench& bench, double budget, KernelBenchResult& result) {
+                       bench.time_attention(budget, result);
+                     }});
+  }
+  cases.push_back({"rms_norm", "7168", 512, [](Bench& bench, double budget, KernelBenchResult& r) {
+                     bench.time_norm(7168, budget, r);
+                   }});
+  cases.push_back(
+      {"silu_multiply", "18432", 512, [](Bench& bench, double budget, KernelBenchResult& result) {
+         bench.time_activation(18432, budget, result);
+       }});
   return cases;
 }
 
 }  // namespace
 
 std::vector<KernelBenchResult> bench_kernels(const KernelSet& set, int threads,
-                                             double seconds_budget) {
-  Bench bench(set, threads);
-  const std::vector<Case> cases = all_cases();
+                                             double seconds_budget, std::string_view only) {
+  std::vector<Case> cases = all_cases();
+  std::erase_if(cases, [&](const Case& c) {
+    const std::string name = fmt::format("{} {} {}", c.kernel, c.shape, c.n);
+    return name.find(only) == std::string::npos;
+  });
+  if (cases.empty()) {
+    throw Error(ErrorKind::usage, fmt::format("no kernel and shape is named like '{}'", only));
+  }
+  Bench bench(set, threads, seconds_budget);
   std::vector<KernelBenchResult> results(2);
   for (const Case& c : cases) {
-    results.push_back(
-        bench.time_linear(c.shape, c.n, seconds_budget / static_cast<double>(cases.size())));
+    KernelBenchResult result;
+    result.kernel = c.kernel;
+    result.shape = c.shape;
+    result.n = c.n;
+    c.time(bench, seconds_budget / static_cast<double>(cases.size()), result);
+    results.push_back(result);
   }
   results[0] = bench.read_limit();
   results[1] = bench.multiply_limit();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/dispatch.h"
@@ -11,11 +12,13 @@ namespace fathom {
 
 struct KernelBenchResult {
   std::string kernel;  // "linear fp8_block"
-  std::string shape;   // "2048x7168": weight rows x columns
-  int64_t n = 1;       // rows of activations
-  double value = 0;    // what was reached, in `unit`
-  std::string unit;    // "GB/s" (bytes of weights) or "GFLOP/s"
-  // The nearer of the two limits at this n: reading the weights once, or multiplying.
+  // "2048x7168": weight rows x columns; of combine those of each of 128 heads; of attention the
+  // cached positions and what one holds, for 128 heads; else the columns.
+  std::string shape;
+  int64_t n = 1;     // rows of activations
+  double value = 0;  // what was reached, in `unit`
+  std::string unit;  // "GB/s" (of weights; of all that is read and written) or "GFLOP/s"
+  // The nearer of the two limits at this n: reading from memory once, or multiplying.
   double limit = 0;
   std::string limit_name;  // "read bandwidth" or "FMA peak"
   double ratio = 0;        // value / limit, the median of the rounds that count
@@ -29,8 +32,9 @@ struct KernelBenchResult {
 // disturbs all; the quarter of the rounds that was disturbed least counts, and of it the medians.
 // Times are wall times (with one thread: its processor time). Weights come from main memory: the
 // matrices cycle through far more than a cache holds. `seconds_budget` is for the whole; a slow set
-// takes longer, because each shape runs at least once.
+// takes longer, because each shape runs at least once. `only` chooses: what stands in a result's
+// "kernel shape n", such as "7168x2048" or "attention"; Error(usage) where it stands in none.
 std::vector<KernelBenchResult> bench_kernels(const KernelSet& set, int threads,
-                                             double seconds_budget);
+                                             double seconds_budget, std::string_view only = {});
 
 }  // namespace fathom
