@@ -19,7 +19,8 @@ int run_command(const BenchKernelsOptions& options, Output& output) {
             threads == 1 ? "" : "s", options.seconds);
   // The measurement has no way to stop between two shapes: Ctrl-C ends the program.
   system::on_interrupt(nullptr);
-  const std::vector<KernelBenchResult> results = bench_kernels(kernels, threads, options.seconds);
+  const std::vector<KernelBenchResult> results =
+      bench_kernels(kernels, threads, options.seconds, options.only);
   if (options.output.json) {
     std::string rows = "[";
     for (const KernelBenchResult& r : results) {
@@ -33,6 +34,7 @@ int run_command(const BenchKernelsOptions& options, Output& output) {
                   .number("limit", r.limit)
                   .text("limit_name", r.limit_name)
                   .number("ratio", r.ratio)
+                  .number("busy", r.busy)
                   .str();
     }
     output.write(JsonObject()
@@ -43,12 +45,12 @@ int run_command(const BenchKernelsOptions& options, Output& output) {
                  "\n");
     return kExitOk;
   }
-  output.write(fmt::format("{:<18} {:>12} {:>5} {:>9} {:<8} {:>9} {:>6}  {}\n", "kernel", "weights",
-                           "rows", "reached", "", "limit", "ratio", "limit is"));
+  output.write(fmt::format("{:<18} {:>12} {:>5} {:>9} {:<8} {:>9} {:>6} {:>6}  {}\n", "kernel",
+                           "shape", "rows", "reached", "", "limit", "ratio", "busy", "limit is"));
   for (const KernelBenchResult& r : results) {
-    output.write(fmt::format("{:<18} {:>12} {:>5} {:>9.1f} {:<8} {:>9.1f} {:>5.0f}%  {}\n",
-                             r.kernel, r.shape, r.n, r.value, r.unit, r.limit, r.ratio * 100,
-                             r.limit_name));
+    output.write(fmt::format(
+        "{:<18} {:>12} {:>5} {:>9.1f} {:<8} {:>9.1f} {:>5.0f}% {:>5.0f}%  {}\n", r.kernel, r.shape,
+        r.n, r.value, r.unit, r.limit, r.ratio * 100, r.busy * 100, r.limit_name));
   }
   return kExitOk;
 }

@@ -113,6 +113,8 @@ FinishCommand add_bench_kernels_options(OptionSet& set) {
   add_kernels(set, &o->kernels);
   set.value("--seconds", "S", "How long to measure, all together (default: 60)",
             [o](const std::string& v) { o->seconds = parse_seconds(v, "--seconds"); });
+  set.value("--only", "TEXT", "Only what has TEXT in its kernel, shape and rows: 'bf16 2048x7168'",
+            [o](const std::string& v) { o->only = v; });
   return [options] { return *options; };
 }
 

@@ -118,6 +118,7 @@ struct BenchKernelsOptions {
   std::string kernels;
   int threads = 0;
   double seconds = 60;  // for the whole
+  std::string only;     // what stands in "kernel shape rows"; empty: all
 };
 
 struct BenchDiskOptions {
