@@ -25,6 +25,17 @@ namespace fathom {
 
 enum class KvPrecision { f32, bf16, int8 };
 
+// Whether generation drafts tokens with the multi-token-prediction layer and verifies them, which
+// changes no token. automatic: measured, and done only where it is faster.
+enum class Speculation { off, on, automatic };
+
+// Where routed experts live: all of them in memory, or on disk with a cache. automatic: in memory
+// where everything fits.
+enum class ExpertsPlace { automatic, memory, disk };
+
+// Whether experts that the next layer will probably need are read ahead. automatic: by counters.
+enum class Lookahead { automatic, on, off };
+
 // Which of a folder's text files its user cannot do without.
 enum class TextNeeds { none, tokenizer, chat };
 
@@ -35,8 +46,26 @@ struct LoadOptions {
   KvPrecision kv = KvPrecision::bf16;
   int64_t context = 0;  // most tokens of one sequence; 0: decided from the folder's files
   bool mtp = false;     // load the multi-token-prediction layer too
+  // on: loads that layer too, and a folder without it is refused. automatic: loads it where there
+  // is one.
+  Speculation speculation = Speculation::off;
   TextNeeds needs = TextNeeds::none;  // what is missing of it is reported with everything else
   int64_t row_chunk = 0;              // tokens worked on at once inside a layer; 0: a good default
+
+  // Memory. The whole process stays within `ram` bytes; 0: what is available, less a reserve.
+  uint64_t ram = 0;
+  int64_t sequences = 1;      // that may be at full length at once
+  int64_t prefill_chunk = 0;  // most tokens of a prompt in one pass; 0: all, where memory allows
+  ExpertsPlace experts = ExpertsPlace::automatic;
+
+  // Experts on disk.
+  std::string io = "auto";           // "io_uring", "pread-direct", "pread"; "auto": measured
+  std::vector<std::string> mirrors;  // folders with the same checkpoint, on other disks
+  std::string cache_policy;          // "lru", "lfu", "layers"; "": the best known
+  Lookahead lookahead = Lookahead::automatic;
+  uint64_t cache_slots = 0;  // experts kept in memory; 0: as many as fit
+  std::string expert_trace;  // a file that receives every choice of experts; "": none
+
   const CancelToken* cancel = nullptr;
 };
 
@@ -79,14 +108,16 @@ class Cache {
   ~Cache();
 
   int64_t length() const;         // tokens cached
+  std::span<const int32_t> ids() const;  // them; empty where the cache was filled from embeddings
   void truncate(int64_t length);  // forgets what follows
 
  private:
+  friend struct CacheAccess;
   friend class Model;
   std::unique_ptr<CacheState> state_;
 };
 
-enum class FinishReason { stop, length, cancelled };
+enum class FinishReason { stop, length, cancelled, error };
 const char* finish_reason_name(FinishReason reason);
 
 // One step of a generation. Text is whole characters; what may still become part of a stop string
@@ -96,6 +127,8 @@ struct GenerateStep {
   std::string text;       // the raw output's new text
   std::string reasoning;  // its share of the thought
   std::string content;    // its share of the answer
+  int64_t sample = 0;     // which of several samples of the request
+  bool resumed = false;   // one of GenerateRequest::resume
 };
 
 struct GenerateRequest {
@@ -109,13 +142,27 @@ struct GenerateRequest {
   bool ignore_eos = false;
   bool split_reasoning = true;  // tell thought and answer apart (else all is content)
 
-  // Called after every token, on the calling thread; false ends the generation.
+  // Called after every token, on the calling thread; false ends the generation. The cache then holds
+  // the prompt and all tokens but the last one or two, and may be saved (fathom/session.h).
   std::function<bool(const GenerateStep&)> on_step;
   // Called while the prompt is worked on, with the share that is done (0..1).
   std::function<void(double)> on_prefill;
   const CancelToken* cancel =
       nullptr;             // looked at between layers: ends with FinishReason::cancelled
   Cache* cache = nullptr;  // reused as far as it matches the prompt, left with what was generated
+
+  // Ids of this very answer that an earlier call generated: the answer goes on behind them as if it
+  // had never been interrupted (penalties, positions, stop strings, max_tokens and the result count
+  // them). on_step gets them again first.
+  std::vector<int32_t> resume;
+};
+
+// What drafting did for one result.
+struct SpeculationReport {
+  int64_t drafts = 0;    // drafted and verified
+  int64_t accepted = 0;  // of them, what would have been sampled anyway
+  bool on = false;       // in force when the result was finished
+  std::string reason;    // why; empty where speculation was not asked for
 };
 
 struct GenerateResult {
@@ -126,9 +173,12 @@ struct GenerateResult {
   FinishReason finish_reason = FinishReason::stop;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;     // of the prompt, taken from the cache
+  int64_t resumed_tokens = 0;    // of ids, taken from GenerateRequest::resume
   int64_t reasoning_tokens = 0;  // of ids, before and with </think>
   double prefill_seconds = 0;
   double decode_seconds = 0;
+  SpeculationReport speculation;
+  std::optional<Error> error;  // with FinishReason::error, where several are generated at once
 };
 
 // One forward pass over one sequence, as the reference implementation's forward() does it.
@@ -164,21 +214,59 @@ struct ForwardOutput {
   std::optional<double> loss;        // mean negative log-likelihood of shifted labels
 };
 
+// A part of the memory that a model was given.
+struct MemoryShare {
+  std::string name;
+  uint64_t bytes = 0;
+};
+
 struct ModelInfo {
   std::string folder;
-  std::string name;  // the folder's own name
+  std::string name;      // the folder's own name
   std::string architecture;
   std::string kernels;
   int threads = 0;
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t num_hidden_layers = 0;
+  std::string identity;  // tells this model from every other one, wherever it lies
   uint64_t weight_bytes = 0;
   double load_seconds = 0;
   bool has_mtp = false;
   KvPrecision kv = KvPrecision::bf16;
   uint64_t kv_bytes_per_token = 0;
   ContextDecision context;
+  uint64_t memory_budget = 0;
+  std::string memory_reason;        // a phrase: where the budget comes from
+  std::vector<MemoryShare> memory;  // how it is divided
+  bool experts_on_disk = false;
+  std::string experts;        // a phrase: where routed experts live and how they are read
+  int64_t prefill_chunk = 0;  // most tokens of a prompt in one pass
+};
+
+// What a model has done since it was loaded.
+struct ModelStats {
+  uint64_t peak_memory = 0;  // of the process, in bytes
+  uint64_t swap = 0;         // of the process, now
+  // Routed experts.
+  uint64_t expert_hits = 0;  // uses of an expert that was in memory
+  uint64_t expert_misses = 0;
+  uint64_t expert_slots = 0;  // that fit into memory; 0 where all are there
+  uint64_t slot_bytes = 0;
+  std::string cache_policy;
+  uint64_t bytes_read = 0;
+  uint64_t reads_repeated = 0;
+  uint64_t lookahead_reads = 0;
+  uint64_t lookahead_used = 0;
+  bool lookahead = false;
+  double disk_seconds = 0;     // with a read outstanding that somebody waits for
+  double wait_seconds = 0;     // of them, with nothing to compute
+  double compute_seconds = 0;  // computing routed experts
+  // Passes through the layers, by part.
+  double attention_seconds = 0;
+  double experts_seconds = 0;  // routed experts, their reading included
+  double mlp_seconds = 0;      // dense layers and shared experts
+  double head_seconds = 0;
 };
 
 class Model {
@@ -189,6 +277,7 @@ class Model {
   ~Model();
 
   const ModelInfo& info() const;
+  ModelStats stats() const;
 
   // Text. All of these need the folder's tokenizer; Error(input) says which file is missing.
   bool has_tokenizer() const;
@@ -203,8 +292,20 @@ class Model {
 
   ForwardOutput forward(const ForwardInput& input);
   GenerateResult generate(const GenerateRequest& request);
+  // `count` samples of one prompt, which is computed once: sample i is what generate() gives for
+  // sampling.choice + i. At most `parallel` are worked on at once; the result of one that fails has
+  // its `error`. request.cache is left with sample 0.
+  std::vector<GenerateResult> generate_samples(const GenerateRequest& request, int64_t count,
+                                               int64_t parallel = 8);
+  // All of them in shared passes, each as if it were alone; results in order of requests. What is
+  // wrong with one request is the `error` of its result. See Scheduler (fathom/scheduler.h) for
+  // requests that come one after another.
+  std::vector<GenerateResult> generate(std::span<const GenerateRequest> requests,
+                                       int64_t parallel = 8);
 
  private:
+  friend class Scheduler;
+  friend class Session;
   struct Impl;
   explicit Model(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -1,5 +1,6 @@
 #include "cache/kv_cache.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -29,15 +30,28 @@ std::shared_ptr<Buffer> KvPagePool::allocate() {
 
 void KvSequence::prepare(int64_t count) {
   if (count <= 0) return;
-  const int64_t first_page = length_ / kPagePositions;
   const int64_t last_page = (length_ + count - 1) / kPagePositions;
   // A partly filled page that others share too is copied before it is written.
-  if (first_page < page_count() && pages_[static_cast<size_t>(first_page)].use_count() > 1) {
-    std::shared_ptr<Buffer> own = pool_->allocate();
-    std::memcpy(own->data(), pages_[static_cast<size_t>(first_page)]->data(), own->size());
-    pages_[static_cast<size_t>(first_page)] = std::move(own);
-  }
+  prepare_again(length_);
   while (page_count() <= last_page) pages_.push_back(pool_->allocate());
+}
+
+int64_t KvSequence::pages_to_prepare(int64_t count) const {
+  if (count <= 0) return 0;
+  const int64_t first_page = length_ / kPagePositions;
+  const int64_t last_page = (length_ + count - 1) / kPagePositions;
+  const bool copied =
+      first_page < page_count() && pages_[static_cast<size_t>(first_page)].use_count() > 1;
+  return std::max<int64_t>(0, last_page + 1 - page_count()) + (copied ? 1 : 0);
+}
+
+void KvSequence::prepare_again(int64_t first) {
+  for (auto page = static_cast<size_t>(first / kPagePositions); page < pages_.size(); ++page) {
+    if (pages_[page].use_count() == 1) continue;
+    std::shared_ptr<Buffer> own = pool_->allocate();
+    std::memcpy(own->data(), pages_[page]->data(), own->size());
+    pages_[page] = std::move(own);
+  }
 }
 
 void KvSequence::commit(int64_t count) {

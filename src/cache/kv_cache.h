@@ -58,8 +58,12 @@ class KvSequence {
   // Makes positions length() .. length() + count - 1 writable: pages exist and belong to this
   // sequence alone. The only call that allocates.
   void prepare(int64_t count);
+  // Pages that prepare(count) would take from the pool.
+  int64_t pages_to_prepare(int64_t count) const;
   // The prepared positions now count as cached.
   void commit(int64_t count);
+  // Makes cached positions from `first` on writable again, as prepare() does for new ones.
+  void prepare_again(int64_t first);
   // Forgets all positions from `length` on (rejected drafts, a cut turn).
   void truncate(int64_t length);
 

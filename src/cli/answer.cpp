@@ -83,6 +83,13 @@ std::string summary(const GenerateResult& result) {
   if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
   if (result.prefill_seconds > 0) text += " in " + format_duration(result.prefill_seconds);
   if (const auto rate = prefill_rate(result)) text += fmt::format(", {:.1f} tokens/s", *rate);
+  const SpeculationReport& speculation = result.speculation;
+  if (!speculation.reason.empty()) {
+    text += fmt::format("; drafts {} ({})", speculation.on ? "on" : "off", speculation.reason);
+    if (speculation.drafts > 0) {
+      text += fmt::format(", {} of {} accepted", speculation.accepted, speculation.drafts);
+    }
+  }
   switch (result.finish_reason) {
     case FinishReason::stop:
       break;
@@ -91,6 +98,9 @@ std::string summary(const GenerateResult& result) {
       break;
     case FinishReason::cancelled:
       text += "; stopped";
+      break;
+    case FinishReason::error:
+      text += "; failed";
       break;
   }
   return text;
@@ -106,6 +116,16 @@ JsonObject usage_json(const GenerateResult& result) {
       .object("completion_tokens_details",
               JsonObject().integer("reasoning_tokens", result.reasoning_tokens));
   return usage;
+}
+
+JsonObject speculation_json(const GenerateResult& result) {
+  const SpeculationReport& speculation = result.speculation;
+  JsonObject object;
+  object.boolean("on", speculation.on)
+      .text("reason", speculation.reason)
+      .integer("drafts", speculation.drafts)
+      .integer("accepted", speculation.accepted);
+  return object;
 }
 
 JsonObject timings_json(const GenerateResult& result, double load_seconds) {

@@ -58,8 +58,9 @@ std::optional<double> decode_rate(const GenerateResult& result);
 // "38 tokens, 21.3 tokens/s; prompt of 52 tokens (40 from the cache) in 0.8 s; stopped"
 std::string summary(const GenerateResult& result);
 
-// The fields {usage} and {timings} of a result.
+// The fields {usage}, {speculation} and {timings} of a result.
 JsonObject usage_json(const GenerateResult& result);
+JsonObject speculation_json(const GenerateResult& result);
 JsonObject timings_json(const GenerateResult& result, double load_seconds);
 
 }  // namespace fathom::cli

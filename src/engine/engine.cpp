@@ -50,7 +50,7 @@ Engine::Engine(const LoadOptions& options) {
   const Checkpoint checkpoint = open_files(folder, options);
   info_.context = decide_context(
       config_, text_ ? text_->tokenizer().model_max_length() : std::nullopt, options.context);
-  info_.weight_bytes = deepseek_weight_bytes(checkpoint, config_, options.mtp);
+  info_.weight_bytes = deepseek_weight_bytes(checkpoint, config_, with_mtp_);
   check_memory(info_.weight_bytes, folder);
 
   const int threads = options.threads > 0 ? options.threads : system::processor_count();
@@ -58,7 +58,7 @@ Engine::Engine(const LoadOptions& options) {
       options.kernels.empty() ? best_kernels() : kernels_named(options.kernels);
   pool_ = std::make_unique<ThreadPool>(threads);
   context_ = std::make_unique<KernelContext>(kernels, *pool_);
-  weights_ = load_deepseek_weights(checkpoint, config_, options.mtp, *pool_, options.cancel);
+  weights_ = load_deepseek_weights(checkpoint, config_, with_mtp_, *pool_, options.cancel);
   const int64_t row_chunk = options.row_chunk > 0 ? options.row_chunk : kDefaultRowChunk;
   experts_ = std::make_unique<ResidentExpertStore>(*context_, std::move(weights_.routed_experts),
                                                    row_chunk);
@@ -112,7 +112,9 @@ Checkpoint Engine::open_files(const std::string& folder, const LoadOptions& opti
     checkpoint = Checkpoint::open(folder);
     if (!configured) return;
     const TensorReport report = check_deepseek_tensors(*checkpoint, config_);
-    if (options.mtp && !report.has_mtp) fail_input("{}: there is no MTP layer to load", folder);
+    const bool wanted = options.mtp || options.speculation == Speculation::on;
+    with_mtp_ = wanted || (options.speculation == Speculation::automatic && report.has_mtp);
+    if (wanted && !report.has_mtp) fail_input("{}: there is no MTP layer to load", folder);
   });
   if (!problems.empty()) throw Error(ErrorKind::input, join(problems, "\n"));
   return std::move(*checkpoint);

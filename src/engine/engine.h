@@ -52,6 +52,7 @@ class Engine {
   std::unique_ptr<ExpertStore> experts_;
   std::unique_ptr<DeepseekModel> model_;
   std::shared_ptr<KvPagePool> pages_;
+  bool with_mtp_ = false;
 };
 
 // A sequence's cache and the ids it holds, behind the public Cache.
@@ -59,13 +60,19 @@ struct CacheState {
   std::shared_ptr<KvPagePool> pool;  // outlives the pages
   std::optional<KvSequence> sequence;
   std::vector<int32_t> ids;  // empty where the cache was filled from embeddings
+  // Positions from 0 on that the MTP layer has cached too, each computed with the token of `ids`
+  // that follows it.
+  int64_t mtp_length = 0;
 
   // The sequence, made on first use. A cache belongs to the model it was first used with:
   // Error(usage) otherwise.
   KvSequence& in(const std::shared_ptr<KvPagePool>& pages);
 };
 
+struct CacheAccess {
+  static CacheState& of(Cache& cache) { return *cache.state_; }
+};
+
 ForwardOutput forward(Engine& engine, const ForwardInput& input, CacheState& cache);
-GenerateResult generate(Engine& engine, const GenerateRequest& request, CacheState& cache);
 
 }  // namespace fathom

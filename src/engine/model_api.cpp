@@ -1,6 +1,13 @@
 // The public library: Model and Cache over the engine.
+#include <algorithm>
+#include <utility>
+
 #include "engine/engine.h"
+#include "engine/generate.h"
+#include "engine/model_impl.h"
+#include "engine/scheduler.h"
 #include "fathom/model.h"
+#include "fathom/scheduler.h"
 
 namespace fathom {
 
@@ -23,6 +30,7 @@ void Cache::truncate(int64_t length) {
   if (state_->sequence) state_->sequence->truncate(length);
   if (state_->ids.size() > static_cast<size_t>(length))
     state_->ids.resize(static_cast<size_t>(length));
+  state_->mtp_length = std::min(state_->mtp_length, std::max<int64_t>(0, length - 1));
 }
 
 const char* finish_reason_name(FinishReason reason) {
@@ -33,14 +41,11 @@ const char* finish_reason_name(FinishReason reason) {
       return "length";
     case FinishReason::cancelled:
       return "cancelled";
+    case FinishReason::error:
+      return "error";
   }
   return "";
 }
-
-struct Model::Impl {
-  explicit Impl(const LoadOptions& options) : engine(options) {}
-  Engine engine;
-};
 
 Model Model::load(const LoadOptions& options) { return Model(std::make_unique<Impl>(options)); }
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -74,8 +79,33 @@ ForwardOutput Model::forward(const ForwardInput& input) {
 }
 
 GenerateResult Model::generate(const GenerateRequest& request) {
-  Cache own;
-  return fathom::generate(impl_->engine, request, *(request.cache ? *request.cache : own).state_);
+  return fathom::generate(impl_->parts, request);
 }
+
+std::vector<GenerateResult> Model::generate_samples(const GenerateRequest& request, int64_t count,
+                                                    int64_t parallel) {
+  return fathom::generate_samples(impl_->parts, request, count, parallel);
+}
+
+std::vector<GenerateResult> Model::generate(std::span<const GenerateRequest> requests,
+                                            int64_t parallel) {
+  return generate_each(impl_->parts, requests, parallel);
+}
+
+struct Scheduler::Impl {
+  SequenceScheduler scheduler;
+};
+
+Scheduler::Scheduler(Model& model, SchedulerOptions options)
+    : impl_(new Impl{SequenceScheduler(model.impl_->parts, std::move(options))}) {}
+Scheduler::~Scheduler() = default;
+
+uint64_t Scheduler::add(GenerateRequest request, int64_t samples, OnFinish on_finish) {
+  return impl_->scheduler.add(std::move(request), samples, std::move(on_finish));
+}
+void Scheduler::cancel(uint64_t id) { impl_->scheduler.cancel(id); }
+void Scheduler::cancel_all() { impl_->scheduler.cancel_all(); }
+bool Scheduler::step(const CancelToken* stop) { return impl_->scheduler.step(stop); }
+SchedulerStatus Scheduler::status() const { return impl_->scheduler.status(); }
 
 }  // namespace fathom

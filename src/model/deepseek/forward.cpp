@@ -16,6 +16,15 @@ void add(Span2d<const float> x, Span2d<float> to) {
   }
 }
 
+// The hidden states of the rows that want logits.
+void copy_wanting(const Sweep& sweep, Span2d<float> out) {
+  int64_t to = 0;
+  for (int64_t i = 0; i < sweep.size(); ++i) {
+    if (!sweep.rows[static_cast<size_t>(i)].wants_logits) continue;
+    std::copy_n(sweep.hidden.row(i), out.cols, out.row(to++));
+  }
+}
+
 Matrix copy_of(Span2d<const float> x) {
   Matrix copy(x.rows, x.cols);
   for (int64_t r = 0; r < x.rows; ++r) std::copy_n(x.row(r), x.cols, copy.row(r));
@@ -161,11 +170,7 @@ void DeepseekModel::mlp(const LayerWeights& w, int64_t layer, Sweep& sweep,
 }
 
 void DeepseekModel::final_hidden(const Sweep& sweep, Span2d<float> out) const {
-  int64_t to = 0;
-  for (int64_t i = 0; i < sweep.size(); ++i) {
-    if (!sweep.rows[static_cast<size_t>(i)].wants_logits) continue;
-    std::copy_n(sweep.hidden.row(i), config_.hidden_size, out.row(to++));
-  }
+  copy_wanting(sweep, out);
   rms_norm(*context_, out, weights_->norm, eps_, out);
 }
 
@@ -189,8 +194,9 @@ void DeepseekModel::begin_mtp(Sweep& sweep, Span2d<const float> final_hidden) {
 }
 
 void DeepseekModel::mtp_head(const Sweep& sweep, Span2d<float> logits) const {
-  Matrix normed(sweep.size(), config_.hidden_size);
-  rms_norm(*context_, sweep.hidden, weights_->mtp.shared_head_norm, eps_, normed);
+  Matrix normed(logits.rows, config_.hidden_size);
+  copy_wanting(sweep, normed);
+  rms_norm(*context_, normed, weights_->mtp.shared_head_norm, eps_, normed);
   linear(*context_, normed, weights_->mtp.shared_head, logits);
 }
 
