@@ -15,6 +15,14 @@ FinishCommand add_chat_options(OptionSet& set) {
             "on: show the thought; hide: make it, but do not show it; off: open and close it at "
             "once",
             [o = chat.get()](const std::string& value) { o->think = parse_think(value); });
+  set.value("--session", "FILE",
+            "Keep the chat in this file, and go on with what it holds; an answer that was "
+            "interrupted goes on where it stood",
+            &chat->session);
+  set.value("--autosave", "N", "Save every N tokens of an answer too (default 32)",
+            [o = chat.get()](const std::string& value) {
+              o->autosave = parse_integer(value, "--autosave", 1, int64_t{1} << 40);
+            });
   add_ask(set, &chat->ask);
   add_model(set, &chat->model, kContextHelp);
   return [chat] {

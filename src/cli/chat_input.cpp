@@ -21,10 +21,11 @@ struct CommandName {
   bool takes_text;
 };
 constexpr CommandName kCommands[] = {
-    {"help", ChatAction::help, false},   {"reset", ChatAction::reset, false},
-    {"think", ChatAction::think, true},  {"system", ChatAction::system, true},
-    {"again", ChatAction::again, false}, {"stats", ChatAction::stats, false},
-    {"save", ChatAction::save, true},    {"quit", ChatAction::quit, false},
+    {"help", ChatAction::help, false},       {"reset", ChatAction::reset, false},
+    {"think", ChatAction::think, true},      {"system", ChatAction::system, true},
+    {"again", ChatAction::again, false},     {"stats", ChatAction::stats, false},
+    {"save", ChatAction::save, true},        {"quit", ChatAction::quit, false},
+    {"continue", ChatAction::resume, false}, {"session", ChatAction::session, false},
     {"exit", ChatAction::quit, false},
 };
 
@@ -64,7 +65,9 @@ const char* const kChatHelp =
     "/think off       close the thought at once, and answer\n"
     "/system TEXT     another system message, and a new conversation; without TEXT none\n"
     "/again           another answer to the last message\n"
+    "/continue        go on with an answer that was stopped\n"
     "/stats           tokens and speed so far\n"
+    "/session         what is saved, and where\n"
     "/save FILE       write the conversation as a JSON array of messages\n"
     "/quit            end (also Ctrl-D)\n"
     "A line that ends with a backslash goes on in the next one. Ctrl-C stops an answer.\n";

@@ -9,7 +9,20 @@
 
 namespace fathom::cli {
 
-enum class ChatAction { message, help, reset, think, system, again, stats, save, quit, nothing };
+enum class ChatAction {
+  message,
+  help,
+  reset,
+  think,
+  system,
+  again,
+  resume,
+  stats,
+  session,
+  save,
+  quit,
+  nothing
+};
 
 struct ChatInput {
   ChatAction action = ChatAction::nothing;

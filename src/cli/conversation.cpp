@@ -1,5 +1,8 @@
 #include "cli/conversation.h"
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "cli/json_output.h"
 
 namespace fathom::cli {
@@ -18,14 +21,33 @@ void Conversation::drop_user() {
 }
 
 std::string Conversation::json() const {
+  if (!system_) return turns_json();
+  const std::string system = JsonObject().text("role", "system").text("content", *system_).str();
+  const std::string turns = turns_json();
+  return "[" + system + (turns_.empty() ? "" : ",") + turns.substr(1);
+}
+
+std::string Conversation::turns_json() const {
   std::string text = "[";
-  const auto add = [&text](const std::string& role, const std::string& content) {
+  for (const Turn& turn : turns_) {
     if (text.size() > 1) text += ",";
-    text += JsonObject().text("role", role).text("content", content).str();
-  };
-  if (system_) add("system", *system_);
-  for (const Turn& turn : turns_) add(turn.role, turn.content);
+    text += JsonObject().text("role", turn.role).text("content", turn.content).str();
+  }
   return text + "]";
+}
+
+void Conversation::set_turns(const std::string& json) {
+  turns_.clear();
+  for (const auto& turn : parse_json(json, "messages")) {
+    turns_.push_back({turn.at("role").get<std::string>(), turn.at("content").get<std::string>()});
+  }
+}
+
+std::string Conversation::last_message() const {
+  for (auto turn = turns_.rbegin(); turn != turns_.rend(); ++turn) {
+    if (turn->role == "user") return turn->content;
+  }
+  return "";
 }
 
 Prompt Conversation::prompt(const Model& model, bool think) const {

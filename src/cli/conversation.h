@@ -27,8 +27,15 @@ class Conversation {
   void drop_user();
   bool ends_with_user() const { return !turns_.empty() && turns_.back().role == "user"; }
 
+  const std::optional<std::string>& system() const { return system_; }
   // An OpenAI messages array.
   std::string json() const;
+  // The same without the system message; turns as turns_json() gave them. Error(input) where they
+  // are none.
+  std::string turns_json() const;
+  void set_turns(const std::string& json);
+  // What was said last by the user; "" where nothing was.
+  std::string last_message() const;
   // `think` false closes the thought before it begins: the prompt ends with an empty one.
   Prompt prompt(const Model& model, bool think) const;
 

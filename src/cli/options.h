@@ -33,7 +33,9 @@ struct ChatOptions {
   ModelOptions model;
   AskOptions ask;
   std::optional<std::string> system;
-  ThinkMode think = ThinkMode::on;
+  std::optional<ThinkMode> think;  // on, or as the session says
+  std::string session;             // a file; "": none
+  int64_t autosave = 32;           // tokens of an answer between two saves
 };
 
 enum class PromptKind { text, file, chat, tokens };

@@ -72,5 +72,11 @@ TEST(Terminal, ControlCharactersDoNothing) {
             "1m\xc2\xa0");
 }
 
+TEST(ChatInput, SessionCommands) {
+  EXPECT_EQ(parse_chat_line("/continue").action, ChatAction::resume);
+  EXPECT_EQ(parse_chat_line("/session").action, ChatAction::session);
+  EXPECT_THROW(parse_chat_line("/continue please"), Error);
+}
+
 }  // namespace
 }  // namespace fathom::cli
