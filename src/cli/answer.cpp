@@ -70,14 +70,16 @@ std::optional<double> prefill_rate(const GenerateResult& result) {
 }
 
 std::optional<double> decode_rate(const GenerateResult& result) {
-  if (!(result.decode_seconds > 0) || result.ids.size() < 2) return std::nullopt;
-  return static_cast<double>(result.ids.size() - 1) / result.decode_seconds;
+  const int64_t tokens = static_cast<int64_t>(result.ids.size()) - result.resumed_tokens;
+  if (!(result.decode_seconds > 0) || tokens < 2) return std::nullopt;
+  return static_cast<double>(tokens - 1) / result.decode_seconds;
 }
 
 std::string summary(const GenerateResult& result) {
   std::string text =
       fmt::format("{} token{}", result.ids.size(), result.ids.size() == 1 ? "" : "s");
   if (result.reasoning_tokens > 0) text += fmt::format(" ({} of thought)", result.reasoning_tokens);
+  if (result.resumed_tokens > 0) text += fmt::format(" ({} from before)", result.resumed_tokens);
   if (const auto rate = decode_rate(result)) text += fmt::format(", {:.1f} tokens/s", *rate);
   text += fmt::format("; prompt of {}", result.prompt_tokens);
   if (result.cached_tokens > 0) text += fmt::format(" ({} from the cache)", result.cached_tokens);
