@@ -107,9 +107,9 @@ class Cache {
   Cache& operator=(Cache) noexcept;
   ~Cache();
 
-  int64_t length() const;         // tokens cached
+  int64_t length() const;                // tokens cached
   std::span<const int32_t> ids() const;  // them; empty where the cache was filled from embeddings
-  void truncate(int64_t length);  // forgets what follows
+  void truncate(int64_t length);         // forgets what follows
 
  private:
   friend struct CacheAccess;
@@ -142,8 +142,8 @@ struct GenerateRequest {
   bool ignore_eos = false;
   bool split_reasoning = true;  // tell thought and answer apart (else all is content)
 
-  // Called after every token, on the calling thread; false ends the generation. The cache then holds
-  // the prompt and all tokens but the last one or two, and may be saved (fathom/session.h).
+  // Called after every token, on the calling thread; false ends the generation. The cache then
+  // holds the prompt and all tokens but the last one or two, and may be saved (fathom/session.h).
   std::function<bool(const GenerateStep&)> on_step;
   // Called while the prompt is worked on, with the share that is done (0..1).
   std::function<void(double)> on_prefill;
@@ -222,7 +222,7 @@ struct MemoryShare {
 
 struct ModelInfo {
   std::string folder;
-  std::string name;      // the folder's own name
+  std::string name;  // the folder's own name
   std::string architecture;
   std::string kernels;
   int threads = 0;
