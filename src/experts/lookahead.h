@@ -15,7 +15,7 @@ LookaheadMode lookahead_mode_named(std::string_view name);
 // read. Either switches it off for a number of layers that doubles with each vain attempt.
 class LookaheadControl {
  public:
-  static constexpr int64_t kWindow = 64;
+  static constexpr int64_t kWindow = 256;
   static constexpr int64_t kFirstPause = 512;  // layers
   static constexpr int64_t kLongestPause = 8192;
 
