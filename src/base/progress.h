@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace fathom {
 
@@ -31,6 +32,7 @@ class Progress {
 
   void set(uint64_t done);
   void add(uint64_t more) { set(state_.done + more); }
+  void set_label(std::string label) { state_.label = std::move(label); }
 
   static void enable(bool on);  // --quiet and --json switch it off
   // Takes a drawn line away, so that other text can be written to stderr; any thread may call it.

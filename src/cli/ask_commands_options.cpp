@@ -6,6 +6,14 @@
 
 namespace fathom::cli {
 
+namespace {
+
+constexpr int64_t kMostSamples = 10'000;
+constexpr int64_t kMostParallel = 1024;
+constexpr int64_t kMostTokens = int64_t{1} << 40;
+
+}  // namespace
+
 FinishCommand add_chat_options(OptionSet& set) {
   auto chat = std::make_shared<ChatOptions>();
   add_output(set, &chat->output, "One JSON object per answer");
@@ -23,6 +31,7 @@ FinishCommand add_chat_options(OptionSet& set) {
             [o = chat.get()](const std::string& value) {
               o->autosave = parse_integer(value, "--autosave", 1, int64_t{1} << 40);
             });
+  add_speculation(set, &chat->model);
   add_ask(set, &chat->ask);
   add_model(set, &chat->model, kContextHelp);
   return [chat] {
@@ -77,9 +86,47 @@ FinishCommand add_generate_options(OptionSet& set) {
   set.value("--system", "TEXT", "System message, with --chat",
             [o](const std::string& value) { o->system = value; });
   set.group("");
+  set.value("--prompt-cache", "FILE",
+            "Take the prompt's computation from this file as far as it matches, and save it there",
+            &o->prompt_cache);
+  set.value("--samples", "K",
+            "K samples of the prompt, which is computed once; printed one after another",
+            [o](const std::string& value) {
+              o->samples = parse_integer(value, "--samples", 1, kMostSamples);
+            });
+  add_speculation(set, &o->model);
   add_ask(set, &o->ask);
   add_model(set, &o->model, kContextHelp);
   return [state] { return finish_generate(state->options, state->prompts); };
+}
+
+FinishCommand add_batch_options(OptionSet& set) {
+  auto options = std::make_shared<BatchOptions>();
+  BatchOptions* o = options.get();
+  add_output(set, &o->output, "A summary at the end: {requests, answered, refused, ...}");
+  set.value("requests", "FILE", "One OpenAI batch request per line", &o->requests).required();
+  set.value("--out", "FILE", "Answers, appended; with the same file a stopped batch goes on",
+            [o](const std::string& value) {
+              if (value.empty()) fail_usage("--out: the file's name is empty");
+              o->out = value;
+            })
+      .required();
+  set.value("--parallel", "N", "Requests worked on at once, which share every read (default: 8)",
+            [o](const std::string& value) {
+              o->parallel = parse_integer(value, "--parallel", 1, kMostParallel);
+            });
+  set.value("-n,--max-tokens", "N",
+            "Most tokens of an answer where the request does not say (default: what the context "
+            "takes)",
+            [o](const std::string& value) {
+              o->max_tokens = parse_integer(value, "-n (--max-tokens)", 1, kMostTokens);
+            });
+  set.value("--seed", "N",
+            "Where a request has no seed, one is made of this and its custom_id (default: 0)",
+            [o](const std::string& value) { o->seed = parse_seed(value, "--seed"); });
+  add_speculation(set, &o->model);
+  add_model(set, &o->model, kContextHelp);
+  return [options] { return *options; };
 }
 
 }  // namespace fathom::cli

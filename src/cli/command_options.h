@@ -13,6 +13,7 @@ using FinishCommand = std::function<Command()>;
 
 FinishCommand add_chat_options(OptionSet& set);
 FinishCommand add_generate_options(OptionSet& set);
+FinishCommand add_batch_options(OptionSet& set);
 FinishCommand add_logits_options(OptionSet& set);
 FinishCommand add_perplexity_options(OptionSet& set);
 FinishCommand add_tokenize_options(OptionSet& set);
@@ -32,6 +33,8 @@ void add_threads(OptionSet& set, int* threads);
 void add_kernels(OptionSet& set, std::string* kernels);
 // Everything about loading and running a model.
 void add_model(OptionSet& set, ModelOptions* model, const std::string& context_help);
+// Drafting, for commands that generate.
+void add_speculation(OptionSet& set, ModelOptions* model);
 // Sampling, length and stops.
 void add_ask(OptionSet& set, AskOptions* ask);
 

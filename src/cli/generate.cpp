@@ -1,9 +1,17 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/prompt_cache.h"
 #include "cli/session.h"
+#include "fathom/scheduler.h"
 #include "text/utf8_stream.h"
 
 namespace fathom::cli {
@@ -43,26 +51,122 @@ Prompt make_prompt(const Model& model, const GenerateOptions& options, const std
   return prompt;
 }
 
-std::string result_json(const GenerateResult& result, const Model& model, uint64_t seed) {
+JsonObject result_fields(const GenerateResult& result, const Model& model) {
   const bool text = model.has_tokenizer();
   const auto part = [text](const std::string& value) {
     return text ? std::optional(value) : std::nullopt;
   };
-  const ModelInfo& info = model.info();
-  return JsonObject()
-      .ids("token_ids", result.ids)
+  JsonObject fields;
+  fields.ids("token_ids", result.ids)
       .text_or_null("text", part(result.text))
       .text_or_null("reasoning", part(result.reasoning))
       .text_or_null("content", part(result.content))
       .text("finish_reason", finish_reason_name(result.finish_reason))
       .object("usage", usage_json(result))
-      .object("timings", timings_json(result, info.load_seconds))
-      .natural("seed", seed)
+      .object("timings", timings_json(result, model.info().load_seconds))
+      .object("speculation", speculation_json(result));
+  if (result.error) fields.text("error", result.error->what());
+  return fields;
+}
+
+std::string document(JsonObject fields, const Model& model, uint64_t seed) {
+  const ModelInfo& info = model.info();
+  return fields.natural("seed", seed)
       .text("model", info.name)
       .object(
           "context",
           JsonObject().integer("tokens", info.context.tokens).text("reason", info.context.reason))
       .str();
+}
+
+// Samples run together, and are printed one after another: the first one that is not finished as it
+// comes, the others' steps when their turn has come.
+class SamplePrinter {
+ public:
+  SamplePrinter(Output& output, bool has_text, int64_t count)
+      : output_(output), has_text_(has_text), steps_(static_cast<size_t>(count)) {}
+
+  void step(const GenerateStep& step) {
+    if (step.sample != front_) {
+      steps_[static_cast<size_t>(step.sample)].push_back(step);
+      return;
+    }
+    print(step);
+  }
+  // To be called in the order of samples when all of a sample's steps have been given.
+  void finish() {
+    if (printer_) printer_->finish();
+    printer_.reset();
+    if (++front_ >= static_cast<int64_t>(steps_.size())) return;
+    for (const GenerateStep& step : std::exchange(steps_[static_cast<size_t>(front_)], {})) {
+      print(step);
+    }
+  }
+
+ private:
+  void print(const GenerateStep& step) {
+    if (!printer_) {
+      if (front_ > 0) output_.write("\n");
+      output_.write(fmt::format("[sample {} of {}]\n", front_ + 1, steps_.size()));
+      printer_.emplace(output_, true);
+    }
+    if (has_text_) {
+      printer_->step(step);
+    } else if (step.id >= 0) {
+      printer_->id(step.id);
+    }
+  }
+
+  Output& output_;
+  bool has_text_;
+  std::vector<std::vector<GenerateStep>> steps_;
+  int64_t front_ = 0;
+  std::optional<AnswerPrinter> printer_;
+};
+
+int generate_samples(const GenerateOptions& options, Model& model, GenerateRequest request,
+                     Output& output) {
+  SamplePrinter printer(output, model.has_tokenizer(), options.samples);
+  std::vector<std::optional<GenerateResult>> results(static_cast<size_t>(options.samples));
+  if (!options.output.json) {
+    request.on_step = [&printer, save = request.on_step](const GenerateStep& step) {
+      if (save && !save(step)) return false;
+      printer.step(step);
+      return true;
+    };
+  }
+  size_t finished = 0;  // in order
+  Scheduler scheduler(model);
+  scheduler.add(std::move(request), options.samples, [&](int64_t sample, GenerateResult&& result) {
+    results[static_cast<size_t>(sample)] = std::move(result);
+    while (finished < results.size() && results[finished]) {
+      if (!options.output.json) {
+        printer.finish();
+        log::info("{}", summary(*results[finished]));
+      }
+      ++finished;
+    }
+  });
+  while (scheduler.step()) {
+  }
+  std::string samples = "[";
+  std::optional<Error> error;
+  bool cancelled = false;
+  for (const auto& result : results) {
+    samples += (samples.size() > 1 ? "," : "") + result_fields(*result, model).str();
+    if (result->error) error = result->error;
+    if (result->finish_reason == FinishReason::cancelled) cancelled = true;
+  }
+  if (options.output.json) {
+    JsonObject fields;
+    fields.raw("samples", samples + "]");
+    output.write(document(fields, model, options.ask.sampling.seed) + "\n");
+  }
+  output.flush();
+  if (cancelled) return interrupt_exit_code();
+  if (error && options.output.json) return kExitFailed;  // it stands in the document
+  if (error) throw Error(*error);
+  return kExitOk;
 }
 
 }  // namespace
@@ -83,6 +187,8 @@ int run_command(const GenerateOptions& given, Output& output) {
   if (options.system) check_utf8(*options.system, "--system");
   for (const std::string& stop : options.ask.stop) check_utf8(stop, "--stop");
 
+  require_parent_folder(options.prompt_cache, "--prompt-cache");
+
   Model model = load_model(options.model, options.output, text_needs(options));
   settle_sampling(options.ask, options.model.folder, options.output);
 
@@ -96,22 +202,32 @@ int run_command(const GenerateOptions& given, Output& output) {
   request.split_reasoning = options.kind == PromptKind::chat;
   request.cancel = &interrupt_token();
 
-  AnswerPrinter printer(output, true);
+  PromptCache prompt_cache(model, options.prompt_cache, request.prompt.ids);
+  request.cache = prompt_cache.cache();
+
   PrefillBar bar(request.prompt.ids.size());
   request.on_prefill = [&bar](double share) { bar.set(share); };
-  if (!options.output.json) {
-    request.on_step = [&](const GenerateStep& step) {
-      if (model.has_tokenizer()) {
-        printer.step(step);
-      } else {
-        printer.id(step.id);
-      }
+  if (options.samples > 0) {
+    request.on_step = [&prompt_cache](const GenerateStep& step) {
+      if (step.sample == 0) prompt_cache.save_once();
       return true;
     };
+    return generate_samples(options, model, std::move(request), output);
   }
+  AnswerPrinter printer(output, true);
+  request.on_step = [&](const GenerateStep& step) {
+    prompt_cache.save_once();
+    if (options.output.json) return true;
+    if (model.has_tokenizer()) {
+      printer.step(step);
+    } else {
+      printer.id(step.id);
+    }
+    return true;
+  };
   const GenerateResult result = model.generate(request);
   if (options.output.json) {
-    output.write(result_json(result, model, request.sampling.seed) + "\n");
+    output.write(document(result_fields(result, model), model, request.sampling.seed) + "\n");
   } else {
     printer.finish();
     log::info("{}", summary(result));

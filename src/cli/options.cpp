@@ -21,6 +21,12 @@ const std::vector<CommandEntry> kCommands = {
      "Example:\n  fathom generate --model DeepSeek-R1 --chat \"What is 47+85?\" -n 1000\n"
      "  fathom generate --model DIR --tokens 0,5,9 -n 8 --temp 0 --json",
      add_generate_options},
+    {"batch", "Answer a file of requests in shared passes over the model.",
+     "A line is {\"custom_id\", \"method\": \"POST\", \"url\": \"/v1/chat/completions\", "
+     "\"body\": {...}} (or\n/v1/completions). Ctrl-C stops; the same command goes on, also after "
+     "a kill.\n\n"
+     "Example:\n  fathom batch requests.jsonl --out answers.jsonl --model DeepSeek-R1 --parallel 8",
+     add_batch_options},
     {"logits", "Write the logits of a sequence (and what leads to them) as .npy files.",
      "Example:\n  fathom logits --model DIR --tokens 0,5,9 --out logits.npy --kv f32",
      add_logits_options},

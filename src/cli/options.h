@@ -24,6 +24,7 @@ struct ModelOptions {
   KvPrecision kv = KvPrecision::bf16;
   int64_t context = 0;
   int64_t row_chunk = 0;
+  Speculation speculation = Speculation::off;
 };
 
 enum class ThinkMode { on, off, hide };
@@ -48,6 +49,18 @@ struct GenerateOptions {
   std::string prompt;  // the text, the file's name or the user's message
   std::vector<int32_t> tokens;
   std::optional<std::string> system;
+  std::string prompt_cache;  // a file; "": none
+  int64_t samples = 0;       // 0: one, printed as it comes
+};
+
+struct BatchOptions {
+  OutputOptions output;
+  ModelOptions model;
+  std::string requests;  // a file of OpenAI batch lines
+  std::string out;
+  int64_t parallel = 8;
+  int64_t max_tokens = 0;  // of requests that do not say; 0: what the context takes
+  uint64_t seed = 0;
 };
 
 struct LogitsOptions {
@@ -131,9 +144,9 @@ struct BenchDiskOptions {
 };
 
 using Command =
-    std::variant<ChatOptions, GenerateOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
-                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchCacheOptions,
-                 BenchKernelsOptions, BenchDiskOptions>;
+    std::variant<ChatOptions, GenerateOptions, BatchOptions, LogitsOptions, TokenizeOptions,
+                 DetokenizeOptions, RenderCommandOptions, PerplexityOptions, SynthCommandOptions,
+                 BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;

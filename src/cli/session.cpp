@@ -62,6 +62,7 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   load.context = options.context;
   load.row_chunk = options.row_chunk;
   load.mtp = mtp;
+  load.speculation = options.speculation;
   load.cancel = &interrupt_token();
   Model model = Model::load(load);
   interrupt_token().throw_if_cancelled();

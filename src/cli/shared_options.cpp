@@ -19,6 +19,13 @@ KvPrecision parse_kv(const std::string& value) {
   fail_usage("--kv: '{}' is none of f32, bf16, int8", value);
 }
 
+Speculation parse_speculation(const std::string& value) {
+  if (value == "auto") return Speculation::automatic;
+  if (value == "on") return Speculation::on;
+  if (value == "off") return Speculation::off;
+  fail_usage("--mtp: '{}' is none of on, off, auto", value);
+}
+
 }  // namespace
 
 void add_output(OptionSet& set, OutputOptions* output, const std::string& json_help) {
@@ -69,6 +76,13 @@ void add_model(OptionSet& set, ModelOptions* model, const std::string& context_h
             [model](const std::string& value) {
               model->row_chunk = parse_integer(value, "--prefill-chunk", 1, 1 << 20);
             });
+}
+
+void add_speculation(OptionSet& set, ModelOptions* model) {
+  set.value("--mtp", "MODE",
+            "Draft tokens with the multi-token-prediction layer and verify them: off (default), "
+            "on, or auto, which measures whether it is faster; results are the same",
+            [model](const std::string& value) { model->speculation = parse_speculation(value); });
 }
 
 void add_ask(OptionSet& set, AskOptions* ask) {
