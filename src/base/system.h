@@ -15,8 +15,23 @@ void unmap_memory(void* address, size_t bytes);
 // Processors that this process may use (affinity counts), at least 1.
 int processor_count();
 
-// Bytes of memory that can be taken now without swapping; 0 where unknown.
+// Bytes of memory that can be taken now without swapping, by the machine and by the limits that
+// this process stands under; 0 where unknown.
 uint64_t available_memory();
+
+// Of this process: the most memory that it ever had (swapped pages do not count), what it has now,
+// and what of it is swapped out; 0 where unknown.
+struct ProcessMemory {
+  uint64_t peak = 0;
+  uint64_t resident = 0;
+  uint64_t swapped = 0;
+};
+ProcessMemory process_memory();
+
+// The allocator keeps what is freed for later; these make it keep little: one heap for all threads,
+// and giving back what is free now.
+void keep_one_heap();
+void trim_heap();
 
 // Bytes that this process may still write to the file system of `folder`; the largest number where
 // unknown.

@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -7,10 +8,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <string>
 
 #include "base/system.h"
 
@@ -32,21 +36,112 @@ int processor_count() {
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-uint64_t available_memory() {
-  std::ifstream meminfo("/proc/meminfo");
+namespace {
+
+// "Name: 123 kB" lines, in KiB.
+std::map<std::string, uint64_t> read_kib(const char* path) {
+  std::ifstream file(path);
   std::map<std::string, uint64_t> kib;
-  std::string name, rest;
-  uint64_t value = 0;
-  while (meminfo >> name >> value) {
-    std::getline(meminfo, rest);
-    kib[name] = value;
+  std::string line;
+  while (std::getline(file, line)) {
+    const size_t colon = line.find(':');
+    uint64_t value = 0;
+    if (colon == std::string::npos) continue;
+    if (std::sscanf(line.c_str() + colon + 1, "%" SCNu64, &value) == 1) {
+      kib[line.substr(0, colon)] = value;
+    }
   }
-  if (kib.count("MemAvailable:")) return kib["MemAvailable:"] * 1024;
-  // Kernels without MemAvailable: free and buffers and what of the page cache is not shared memory.
-  const uint64_t cached = kib["Cached:"] + kib["SReclaimable:"];
-  const uint64_t shared = kib["Shmem:"];
-  const uint64_t sum = kib["MemFree:"] + kib["Buffers:"] + (cached > shared ? cached - shared : 0);
-  return std::min(sum, kib["MemTotal:"]) * 1024;
+  return kib;
+}
+
+std::optional<uint64_t> read_number(const std::string& path) {
+  std::ifstream file(path);
+  uint64_t value = 0;
+  if (file >> value) return value;
+  return std::nullopt;  // absent, or "max"
+}
+
+// What the page cache of a control group takes, which is given back when memory is short.
+uint64_t group_file_cache(const std::string& folder, const std::string& prefix) {
+  std::ifstream file(folder + "/memory.stat");
+  std::string name;
+  uint64_t value = 0;
+  uint64_t sum = 0;
+  while (file >> name >> value) {
+    if (name == prefix + "active_file" || name == prefix + "inactive_file") sum += value;
+  }
+  return sum;
+}
+
+// Names of the same things in both versions of control groups.
+struct GroupFiles {
+  std::string root;
+  std::string most;
+  std::string taken;
+  std::string stat_prefix;
+};
+
+// What the control groups above this process still grant.
+uint64_t group_memory_left() {
+  const GroupFiles version_2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", ""};
+  const GroupFiles version_1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
+                                "/memory.usage_in_bytes", "total_"};
+  std::ifstream file("/proc/self/cgroup");
+  std::string line;
+  uint64_t left = UINT64_MAX;
+  while (std::getline(file, line)) {
+    const size_t v1 = line.find(":memory:");
+    if (v1 == std::string::npos && !line.starts_with("0::")) continue;
+    const GroupFiles& files = v1 == std::string::npos ? version_2 : version_1;
+    std::string group = line.substr(v1 == std::string::npos ? 3 : v1 + 8);
+    while (true) {
+      const std::string folder = files.root + (group == "/" ? "" : group);
+      const auto most = read_number(folder + files.most);
+      const auto taken = read_number(folder + files.taken);
+      if (most && taken) {
+        const uint64_t cache = group_file_cache(folder, files.stat_prefix);
+        const uint64_t kept = *taken > cache ? *taken - cache : 0;
+        left = std::min(left, *most > kept ? *most - kept : 0);
+      }
+      if (group.empty() || group == "/") break;
+      group.erase(group.rfind('/'));
+    }
+  }
+  return left;
+}
+
+}  // namespace
+
+uint64_t available_memory() {
+  auto kib = read_kib("/proc/meminfo");
+  uint64_t available = 0;
+  if (kib.count("MemAvailable")) {
+    available = kib["MemAvailable"] * 1024;
+  } else {
+    // Old kernels: free and buffers and what of the page cache is not shared memory.
+    const uint64_t cached = kib["Cached"] + kib["SReclaimable"];
+    const uint64_t shared = kib["Shmem"];
+    const uint64_t sum = kib["MemFree"] + kib["Buffers"] + (cached > shared ? cached - shared : 0);
+    available = std::min(sum, kib["MemTotal"]) * 1024;
+  }
+  return std::min(available, group_memory_left());
+}
+
+ProcessMemory process_memory() {
+  auto kib = read_kib("/proc/self/status");
+  return {kib["VmHWM"] * 1024, kib["VmRSS"] * 1024, kib["VmSwap"] * 1024};
+}
+
+void keep_one_heap() {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
+void trim_heap() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 uint64_t free_disk_bytes(const std::string& folder) {

@@ -180,7 +180,12 @@ uint64_t Checkpoint::payload_bytes() const {
 
 void Checkpoint::read(const TensorInfo& tensor, std::span<std::byte> into) const {
   assert(into.size() == tensor.bytes);
-  shards_[static_cast<size_t>(tensor.shard)].file.read_at(tensor.offset, into);
+  read(tensor, 0, into);
+}
+
+void Checkpoint::read(const TensorInfo& tensor, uint64_t begin, std::span<std::byte> into) const {
+  assert(begin + into.size() <= tensor.bytes);
+  shards_[static_cast<size_t>(tensor.shard)].file.read_at(tensor.offset + begin, into);
 }
 
 }  // namespace fathom

@@ -36,6 +36,8 @@ class Checkpoint {
 
   // Copies a tensor's bytes as they are stored; `into` has exactly tensor.bytes.
   void read(const TensorInfo& tensor, std::span<std::byte> into) const;
+  // A part of them, from byte `begin` of the tensor on.
+  void read(const TensorInfo& tensor, uint64_t begin, std::span<std::byte> into) const;
 
  private:
   std::string folder_;

@@ -301,6 +301,8 @@ int run_command(const BatchOptions& given, Output& output) {
   require_tokenizer(options.model.folder, "batch");
   BatchRequests requests(options.requests, {options.seed, options.max_tokens});
   if (requests.lines().empty()) fail_input("{}: there is no request in it", options.requests);
+  // Two full contexts: sequences of usual length share them, and what does not fit goes later.
+  options.model.sequences = std::min<int64_t>(options.parallel, 2);
   // The answers are opened last: what is refused leaves no empty file behind.
   Model model = load_model(options.model, options.output, TextNeeds::tokenizer);
   BatchAnswers answers(options.out, model.info().name, requests.lines());

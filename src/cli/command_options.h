@@ -21,8 +21,10 @@ FinishCommand add_detokenize_options(OptionSet& set);
 FinishCommand add_render_options(OptionSet& set);
 FinishCommand add_synth_options(OptionSet& set);
 FinishCommand add_bench_kernels_options(OptionSet& set);
-FinishCommand add_bench_disk_options(OptionSet& set);
 FinishCommand add_bench_cache_options(OptionSet& set);
+FinishCommand add_bench_disk_options(OptionSet& set);
+FinishCommand add_bench_decode_options(OptionSet& set);
+FinishCommand add_bench_prefill_options(OptionSet& set);
 
 inline constexpr const char* kContextHelp =
     "Most tokens of a sequence, such as 4096 or 16K (default: as the model's files say)";

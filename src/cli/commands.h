@@ -20,7 +20,9 @@ int run_command(const RenderCommandOptions& options, Output& output);
 int run_command(const PerplexityOptions& options, Output& output);
 int run_command(const SynthCommandOptions& options, Output& output);
 int run_command(const BenchKernelsOptions& options, Output& output);
-int run_command(const BenchDiskOptions& options, Output& output);
 int run_command(const BenchCacheOptions& options, Output& output);
+int run_command(const BenchDiskOptions& options, Output& output);
+int run_command(const BenchDecodeOptions& options, Output& output);
+int run_command(const BenchPrefillOptions& options, Output& output);
 
 }  // namespace fathom::cli

@@ -1,4 +1,6 @@
 // What logits, perplexity, synth and the benchmarks take.
+#include <fmt/core.h>
+
 #include <memory>
 
 #include "base/error.h"
@@ -115,6 +117,63 @@ FinishCommand add_bench_kernels_options(OptionSet& set) {
             [o](const std::string& v) { o->seconds = parse_seconds(v, "--seconds"); });
   set.value("--only", "TEXT", "Only what has TEXT in its kernel, shape and rows: 'bf16 2048x7168'",
             [o](const std::string& v) { o->only = v; });
+  return [options] { return *options; };
+}
+
+namespace {
+
+void add_prompt_tokens(OptionSet& set, int64_t* count) {
+  set.value("--prompt-tokens", "N", fmt::format("Length of the prompt (default: {})", *count),
+            [count](const std::string& v) { *count = parse_token_count(v, "--prompt-tokens"); });
+}
+
+void add_limit_seconds(OptionSet& set, double* seconds) {
+  set.value("--limit-seconds", "S", "For each measurement of the disk or memory (default: 1)",
+            [seconds](const std::string& v) { *seconds = parse_seconds(v, "--limit-seconds"); });
+}
+
+}  // namespace
+
+FinishCommand add_bench_decode_options(OptionSet& set) {
+  auto options = std::make_shared<BenchDecodeOptions>();
+  BenchDecodeOptions* o = options.get();
+  add_output(set, &o->output, "{model, peak_memory, runs: [...], ...}");
+  add_prompt_tokens(set, &o->prompt);
+  set.value("--tokens", "N", "Passes that are timed (default: 8)",
+            [o](const std::string& v) { o->tokens = parse_integer(v, "--tokens", 1, 1 << 20); });
+  set.value("--sequences", "N,N,...", "How many are generated at once (default: 1)",
+            [o](const std::string& v) {
+              o->sequences.clear();
+              for (const int32_t n : parse_some_ids(v, "--sequences")) {
+                if (n < 1) fail_usage("--sequences: {} is less than 1", n);
+                o->sequences.push_back(n);
+              }
+            });
+  add_limit_seconds(set, &o->limit_seconds);
+  set.value("--project-layers", "N",
+            "Layers of the whole model that this is a slice of (default: 61)",
+            [o](const std::string& v) {
+              o->project_layers = parse_integer(v, "--project-layers", 1, 100'000);
+            });
+  set.value("--project-dense", "N", "Of them, dense ones (default: 3)", [o](const std::string& v) {
+    o->project_dense = parse_integer(v, "--project-dense", 0, 100'000);
+  });
+  add_model(set, &o->model, kContextHelp);
+  return [options] {
+    if (options->project_dense > options->project_layers) {
+      fail_usage("--project-dense: more than --project-layers");
+    }
+    return *options;
+  };
+}
+
+FinishCommand add_bench_prefill_options(OptionSet& set) {
+  auto options = std::make_shared<BenchPrefillOptions>();
+  BenchPrefillOptions* o = options.get();
+  add_output(set, &o->output, "{model, tokens, seconds, parts, bytes_read, ...}");
+  add_prompt_tokens(set, &o->prompt);
+  add_limit_seconds(set, &o->limit_seconds);
+  add_model(set, &o->model, kContextHelp);
   return [options] { return *options; };
 }
 

@@ -48,15 +48,23 @@ const std::vector<CommandEntry> kCommands = {
     {"bench kernels",
      "Each kernel's speed beside the read bandwidth and the multiply-add peak of this machine.",
      "Example:\n  fathom bench kernels --threads 2 --seconds 20", add_bench_kernels_options},
-    {"bench disk", "How fast the disk gives experts, by pattern and by way of reading.",
-     "It reads only, and leaves nothing in the page cache.\n\n"
-     "Example:\n  fathom bench disk --model DeepSeek-R1 --seconds 20",
-     add_bench_disk_options},
     {"bench cache", "How often a cache of experts would have hit, by policy and size.",
      "The best that is possible stands beside it: a cache that knows the future.\n\n"
      "Example:\n  fathom generate --model DIR --ram 8G --chat Hi --trace-experts routes\n"
      "  fathom bench cache --trace routes --slots 50,100,200",
      add_bench_cache_options},
+    {"bench disk", "How fast the disk gives experts, by pattern and by way of reading.",
+     "It reads only, and leaves nothing in the page cache.\n\n"
+     "Example:\n  fathom bench disk --model DeepSeek-R1 --seconds 20",
+     add_bench_disk_options},
+    {"bench decode",
+     "A model's time per token, part by part, beside the disk or the memory it lies in.",
+     "The prompt is random, ends are ignored. Several numbers of sequences show what is shared.\n\n"
+     "Example:\n  fathom bench decode --model DIR --ram 8G --sequences 1,2,4,8",
+     add_bench_decode_options},
+    {"bench prefill", "The same for a prompt.",
+     "Example:\n  fathom bench prefill --model DIR --ram 8G --prompt-tokens 512",
+     add_bench_prefill_options},
 };
 
 }  // namespace

@@ -23,8 +23,17 @@ struct ModelOptions {
   std::string kernels;
   KvPrecision kv = KvPrecision::bf16;
   int64_t context = 0;
-  int64_t row_chunk = 0;
+  uint64_t ram = 0;  // bytes; 0: what is available, less a reserve
+  int64_t prefill_chunk = 0;
+  int64_t sequences = 1;  // set by the command, not by an option
+  ExpertsPlace experts = ExpertsPlace::automatic;
+  std::string io = "auto";
+  std::vector<std::string> mirrors;
+  std::string cache_policy;
+  Lookahead lookahead = Lookahead::automatic;
+  std::string expert_trace;
   Speculation speculation = Speculation::off;
+  bool stats = false;
 };
 
 enum class ThinkMode { on, off, hide };
@@ -143,10 +152,28 @@ struct BenchDiskOptions {
   double seconds = 20;  // for the whole
 };
 
-using Command =
-    std::variant<ChatOptions, GenerateOptions, BatchOptions, LogitsOptions, TokenizeOptions,
-                 DetokenizeOptions, RenderCommandOptions, PerplexityOptions, SynthCommandOptions,
-                 BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions>;
+struct BenchDecodeOptions {
+  OutputOptions output;
+  ModelOptions model;
+  int64_t prompt = 16;
+  int64_t tokens = 8;  // passes that are timed
+  std::vector<int64_t> sequences = {1};
+  double limit_seconds = 1;  // for each measurement of the limit
+  int64_t project_layers = 61;
+  int64_t project_dense = 3;
+};
+
+struct BenchPrefillOptions {
+  OutputOptions output;
+  ModelOptions model;
+  int64_t prompt = 512;
+  double limit_seconds = 1;
+};
+
+using Command = std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
+                             BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                             RenderCommandOptions, PerplexityOptions, SynthCommandOptions,
+                             BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;

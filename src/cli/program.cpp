@@ -52,6 +52,7 @@ int report(ErrorKind kind, const std::string& message, bool json, Output& output
 
 int run_program(int argc, const char* const* argv) {
   system::ignore_write_signals();
+  system::keep_one_heap();
   if (!wants_style(system::stderr_is_terminal())) log::never_colour();
   const bool json = asks_for_json(argc, argv);
   Output output;

@@ -18,6 +18,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// "20 GiB (--ram ...): attention 10.6 GiB, head 1.73 GiB, ..."
+std::string memory_line(const ModelInfo& info) {
+  std::string text =
+      info.memory_budget == UINT64_MAX
+          ? info.memory_reason
+          : fmt::format("{} ({})", format_size(info.memory_budget), info.memory_reason);
+  const char* separator = ": ";
+  for (const MemoryShare& share : info.memory) {
+    text += fmt::format("{}{} {}", separator, share.name, format_size(share.bytes));
+    separator = ", ";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string model_folder(const std::string& given) {
@@ -60,7 +74,15 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   load.kernels = options.kernels;
   load.kv = options.kv;
   load.context = options.context;
-  load.row_chunk = options.row_chunk;
+  load.ram = options.ram;
+  load.prefill_chunk = options.prefill_chunk;
+  load.sequences = options.sequences;
+  load.experts = options.experts;
+  load.io = options.io;
+  load.mirrors = options.mirrors;
+  load.cache_policy = options.cache_policy;
+  load.lookahead = options.lookahead;
+  load.expert_trace = options.expert_trace;
   load.mtp = mtp;
   load.speculation = options.speculation;
   load.cancel = &interrupt_token();
@@ -74,6 +96,8 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
             info.threads, info.threads == 1 ? "" : "s", kv_name(info.kv),
             format_size(info.kv_bytes_per_token));
   log::info("context  {} tokens: {}", info.context.tokens, info.context.reason);
+  if (options.ram > 0 || info.experts_on_disk) log::info("memory   {}", memory_line(info));
+  if (info.experts_on_disk) log::info("experts  {}", info.experts);
   return model;
 }
 

@@ -2,7 +2,10 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/extent_reader.h"
+#include "base/units.h"
 #include "cli/command_options.h"
+#include "experts/cache_policy.h"
 #include "kernels/dispatch.h"
 
 namespace fathom::cli {
@@ -19,11 +22,76 @@ KvPrecision parse_kv(const std::string& value) {
   fail_usage("--kv: '{}' is none of f32, bf16, int8", value);
 }
 
+ExpertsPlace parse_place(const std::string& value) {
+  if (value == "auto") return ExpertsPlace::automatic;
+  if (value == "memory") return ExpertsPlace::memory;
+  if (value == "disk") return ExpertsPlace::disk;
+  fail_usage("--experts: '{}' is none of auto, memory, disk", value);
+}
+
+Lookahead parse_lookahead(const std::string& value) {
+  if (value == "auto") return Lookahead::automatic;
+  if (value == "on") return Lookahead::on;
+  if (value == "off") return Lookahead::off;
+  fail_usage("--lookahead: '{}' is none of auto, on, off", value);
+}
+
 Speculation parse_speculation(const std::string& value) {
   if (value == "auto") return Speculation::automatic;
   if (value == "on") return Speculation::on;
   if (value == "off") return Speculation::off;
   fail_usage("--mtp: '{}' is none of on, off, auto", value);
+}
+
+// Memory, and experts on disk.
+void add_memory(OptionSet& set, ModelOptions* model) {
+  set.group("Memory and disk");
+  set.value("--ram", "SIZE",
+            "Most memory that the whole process may take, such as 20G (default: what is available, "
+            "less a reserve)",
+            [model](const std::string& value) {
+              model->ram = parse_size(value, "--ram");
+              if (model->ram == 0) fail_usage("--ram: 0 is no budget");
+            });
+  set.value("--prefill-chunk", "N",
+            "Most tokens of a prompt in one pass (default: all, where memory allows); each pass "
+            "reads experts anew, results are the same",
+            [model](const std::string& value) {
+              model->prefill_chunk = parse_integer(value, "--prefill-chunk", 1, kMostTokens);
+            });
+  set.value("--experts", "PLACE",
+            "Where routed experts are kept: auto (default: in memory if all fit), memory, or disk",
+            [model](const std::string& value) { model->experts = parse_place(value); });
+  set.value("--io", "MODE", "How they are read: auto (default), io_uring, pread-direct or pread",
+            [model](const std::string& value) {
+              try {
+                model->io = io_mode_name(io_mode_named(value));
+              } catch (const Error& error) {
+                fail_usage("--io: {}", error.what());
+              }
+            });
+  set.repeated("--mirror", "DIR",
+               "Another copy of the model folder, on another disk, that shares the reading; "
+               "repeatable",
+               [model](const std::string& value) {
+                 if (value.empty()) fail_usage("--mirror: the folder's name is empty");
+                 model->mirrors.push_back(value);
+               });
+  set.value("--cache-policy", "NAME",
+            "Which experts stay in memory: forecast (default), lru, lfu or layers",
+            [model](const std::string& value) {
+              try {
+                model->cache_policy = cache_policy_name(cache_policy_named(value));
+              } catch (const Error& error) {
+                fail_usage("--cache-policy: {}", error.what());
+              }
+            });
+  set.value("--lookahead", "MODE",
+            "Read experts ahead that the next layer will probably need: auto (default), on or off",
+            [model](const std::string& value) { model->lookahead = parse_lookahead(value); });
+  set.value("--trace-experts", "FILE", "Record every choice of experts, for fathom bench cache",
+            &model->expert_trace);
+  set.group("");
 }
 
 }  // namespace
@@ -71,11 +139,8 @@ void add_model(OptionSet& set, ModelOptions* model, const std::string& context_h
   set.value("--ctx", "N", context_help, [model](const std::string& value) {
     model->context = parse_token_count(value, "--ctx");
   });
-  set.value("--prefill-chunk", "N",
-            "Tokens worked on at once inside a layer; changes speed and memory, not results",
-            [model](const std::string& value) {
-              model->row_chunk = parse_integer(value, "--prefill-chunk", 1, 1 << 20);
-            });
+  set.flag("--stats", "What it took, at the end: memory, disk, cache, time by part", &model->stats);
+  add_memory(set, model);
 }
 
 void add_speculation(OptionSet& set, ModelOptions* model) {

@@ -9,8 +9,10 @@
 #include "cache/kv_cache.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
+#include "engine/memory_plan.h"
 #include "engine/text_folder.h"
-#include "experts/resident_store.h"
+#include "experts/expert_store.h"
+#include "experts/route_trace.h"
 #include "fathom/model.h"
 #include "kernels/context.h"
 #include "model/deepseek/forward.h"
@@ -20,8 +22,10 @@ namespace fathom {
 class Engine {
  public:
   explicit Engine(const LoadOptions& options);
+  ~Engine();
 
   const ModelInfo& info() const { return info_; }
+  ModelStats stats() const;
   const DeepseekConfig& config() const { return config_; }
   DeepseekModel& model() { return *model_; }
   const std::shared_ptr<KvPagePool>& pages() const { return pages_; }
@@ -41,6 +45,12 @@ class Engine {
  private:
   // Reads everything but the weights, into the members; all problems in one Error(input).
   Checkpoint open_files(const std::string& folder, const LoadOptions& options);
+  // Divides the memory and loads what the division says.
+  void load(const Checkpoint& checkpoint, const LoadOptions& options);
+  KvCacheLayout kv_layout(const LoadOptions& options) const;
+  MemoryPlan plan(const Checkpoint& checkpoint, const LoadOptions& options, WeightChoice* choice);
+  std::unique_ptr<ExpertStore> open_experts(const Checkpoint& checkpoint,
+                                            const LoadOptions& options, const MemoryPlan& plan);
 
   ModelInfo info_;
   DeepseekConfig config_;
@@ -52,7 +62,8 @@ class Engine {
   std::unique_ptr<ExpertStore> experts_;
   std::unique_ptr<DeepseekModel> model_;
   std::shared_ptr<KvPagePool> pages_;
-  bool with_mtp_ = false;
+  std::unique_ptr<RouteTraceWriter> expert_trace_;
+  bool checkpoint_has_mtp_ = false;
 };
 
 // A sequence's cache and the ids it holds, behind the public Cache.

@@ -54,6 +54,7 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 const ModelInfo& Model::info() const { return impl_->engine.info(); }
+ModelStats Model::stats() const { return impl_->engine.stats(); }
 bool Model::has_tokenizer() const { return impl_->engine.text() != nullptr; }
 
 std::vector<int32_t> Model::tokenize(std::string_view text, bool control_tokens) const {

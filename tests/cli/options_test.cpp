@@ -101,7 +101,7 @@ TEST(Options, GenerateTakesEverythingThatItNames) {
   EXPECT_EQ(o.model.kv, KvPrecision::int8);
   EXPECT_EQ(o.model.threads, 3);
   EXPECT_EQ(o.model.kernels, "reference");
-  EXPECT_EQ(o.model.row_chunk, 32);
+  EXPECT_EQ(o.model.prefill_chunk, 32);
   EXPECT_TRUE(o.output.quiet);
   EXPECT_FALSE(o.output.json);
 }

@@ -39,7 +39,8 @@ class SchedulerFaults : public testing::Test {
   explicit SchedulerFaults(Speculation speculation = Speculation::on)
       : engine_(options()), pool_(1), context_(best_kernels(), pool_) {
     const Checkpoint checkpoint = Checkpoint::open(options().folder);
-    const bool choice = true;
+    WeightChoice choice;
+    choice.mtp = true;
     weights_ = load_deepseek_weights(checkpoint, engine_.config(), choice, pool_, nullptr);
     store_ = std::make_unique<FailingStore>(context_, std::move(weights_.routed_experts));
     model_ = std::make_unique<DeepseekModel>(engine_.config(), weights_, *store_, context_, 64);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "experts/weight_loader.h"
 #include "kernels/linear/linear.h"
 #include "kernels/norm/norm.h"
 
@@ -83,10 +82,9 @@ void DeepseekModel::begin(Sweep& sweep, Span2d<const float> embeddings) {
   }
 }
 
-void DeepseekModel::embed(const Sweep& sweep, const WeightView& table, Span2d<float> out) const {
+void DeepseekModel::embed(const Sweep& sweep, const Embedding& table, Span2d<float> out) const {
   for (int64_t i = 0; i < sweep.size(); ++i) {
-    const int64_t token = sweep.rows[static_cast<size_t>(i)].token;
-    widen(table.format, table.data + token * table.row_bytes(), table.cols, out.row(i));
+    table.row(sweep.rows[static_cast<size_t>(i)].token, out.row(i));
   }
 }
 
@@ -114,6 +112,7 @@ bool DeepseekModel::advance(Sweep& sweep, const CancelToken* cancel, const Sweep
 
 void DeepseekModel::attention(const LayerWeights& w, int64_t layer, Sweep& sweep,
                               const CancelToken* cancel, const SweepTrace& trace) {
+  const PartTimer timer(&times_.attention);
   const int64_t n = sweep.size();
   Span2d<float> probabilities;
   if (trace.attentions != nullptr) {
@@ -156,10 +155,12 @@ void DeepseekModel::mlp(const LayerWeights& w, int64_t layer, Sweep& sweep,
   if (w.moe) {
     // Straight into the residual stream: a sum kept apart would take as much memory again for
     // every token of a prompt.
+    const PartTimer timer(&times_.experts);
     moe_.forward(w, layer, normed, sweep.hidden, cancel);
   }
   const GatedMlp& every_row = w.moe ? w.shared_experts : w.dense_mlp;
   if (every_row.gate.empty()) return;
+  const PartTimer timer(&times_.mlp);
   for (int64_t first = 0; first < sweep.size(); first += row_chunk_) {
     if (cancel != nullptr) cancel->throw_if_cancelled();
     const int64_t count = std::min(row_chunk_, sweep.size() - first);
@@ -175,6 +176,7 @@ void DeepseekModel::final_hidden(const Sweep& sweep, Span2d<float> out) const {
 }
 
 void DeepseekModel::head(Span2d<const float> final_hidden, Span2d<float> logits) const {
+  const PartTimer timer(&times_.head);
   linear(*context_, final_hidden, weights_->lm_head, logits);
 }
 

@@ -12,6 +12,7 @@
 #include "model/deepseek/mla.h"
 #include "model/deepseek/moe.h"
 #include "model/deepseek/weights.h"
+#include "model/pass_times.h"
 #include "model/sweep.h"
 
 namespace fathom {
@@ -39,6 +40,7 @@ class DeepseekModel {
   const Rope& rope() const { return mla_.rope(); }
   // Hears of every router's choice from here on; nullptr for nobody.
   void set_route_sink(RouteSink* sink) { moe_.set_route_sink(sink); }
+  const PassTimes& times() const { return times_; }
 
   // Starts a sweep: cache positions for its rows, the embedding of their tokens, scratch. All that
   // a sweep allocates is allocated here.
@@ -56,13 +58,14 @@ class DeepseekModel {
   void head(Span2d<const float> final_hidden, Span2d<float> logits) const;
 
   // Starts a sweep through the MTP layer: row i holds the *next* token t_{i+1} at its own position
-  // i, final_hidden[i] is the main model's h_i. advance() once, then mtp_head().
+  // i, final_hidden[i] is the main model's h_i. advance() once, then mtp_head(): logits of the rows
+  // that want them.
   void begin_mtp(Sweep& sweep, Span2d<const float> final_hidden);
   void mtp_head(const Sweep& sweep, Span2d<float> logits) const;
 
  private:
   void reserve(Sweep& sweep);
-  void embed(const Sweep& sweep, const WeightView& table, Span2d<float> out) const;
+  void embed(const Sweep& sweep, const Embedding& table, Span2d<float> out) const;
   void attention(const LayerWeights& w, int64_t layer, Sweep& sweep, const CancelToken* cancel,
                  const SweepTrace& trace);
   void guess_next_experts(int64_t layer, Sweep& sweep);
@@ -73,6 +76,7 @@ class DeepseekModel {
   const KernelContext* context_;
   int64_t row_chunk_;
   float eps_;
+  mutable PassTimes times_;
   Mla mla_;
   Moe moe_;
   Matrix gate_;  // scratch of the dense and shared MLPs, [row_chunk, intermediate]

@@ -1,9 +1,15 @@
 #include "model/deepseek/weights.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "checkpoint/deepseek_tensors.h"
 
 namespace fathom {
 namespace {
+
+constexpr std::string_view kMtpEmbedding = "embed_tokens.weight";
+constexpr std::string_view kMtpHead = "shared_head.head.weight";
 
 GatedMlp gated_mlp_of(WeightLoader& loader, const std::string& prefix) {
   return {loader.matrix(prefix + ".gate_proj.weight"), loader.matrix(prefix + ".up_proj.weight"),
@@ -55,62 +61,94 @@ LayerWeights layer_of(WeightLoader& loader, const DeepseekConfig& config, int64_
 }
 
 MtpWeights mtp_of(WeightLoader& loader, const Checkpoint& checkpoint, int64_t layer,
-                  const DeepseekWeights& main) {
-  const auto own_or = [&](std::string_view rest, const WeightView& otherwise) {
-    const std::string name = names::layer(layer, rest);
-    return checkpoint.find(name) != nullptr ? loader.matrix(name) : otherwise;
-  };
+                  const WeightChoice& choice, const DeepseekWeights& main) {
   MtpWeights mtp;
   mtp.enorm = loader.vector(names::layer(layer, "enorm.weight"));
   mtp.hnorm = loader.vector(names::layer(layer, "hnorm.weight"));
   mtp.eh_proj = loader.matrix(names::layer(layer, "eh_proj.weight"));
-  mtp.embed_tokens = own_or("embed_tokens.weight", main.embed_tokens);
   mtp.shared_head_norm = loader.vector(names::layer(layer, "shared_head.norm.weight"));
-  mtp.shared_head = own_or("shared_head.head.weight", main.lm_head);
+  const std::string embedding = names::layer(layer, kMtpEmbedding);
+  if (!choice.mtp_copies.own_embedding) {
+    mtp.embed_tokens = main.embed_tokens;
+  } else if (choice.embedding_on_disk) {
+    mtp.embed_tokens = Embedding(checkpoint, *checkpoint.find(embedding));
+  } else {
+    mtp.embed_tokens = Embedding(loader.matrix(embedding));
+  }
+  mtp.shared_head =
+      choice.mtp_copies.own_head ? loader.matrix(names::layer(layer, kMtpHead)) : main.lm_head;
   return mtp;
+}
+
+// True where both tensors have the same shape, format and bytes.
+bool same_tensor(const Checkpoint& checkpoint, const TensorInfo& a, const TensorInfo& b,
+                 const CancelToken* cancel) {
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+  std::vector<std::byte> first(kPieceBytes);
+  std::vector<std::byte> second(kPieceBytes);
+  for (uint64_t at = 0; at < a.bytes; at += kPieceBytes) {
+    if (cancel != nullptr) cancel->throw_if_cancelled();
+    const uint64_t count = std::min(kPieceBytes, a.bytes - at);
+    checkpoint.read(a, at, std::span(first).first(count));
+    checkpoint.read(b, at, std::span(second).first(count));
+    if (std::memcmp(first.data(), second.data(), count) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
+bool has_tied_head(const Checkpoint& checkpoint, const DeepseekConfig& config) {
+  return config.tie_word_embeddings || checkpoint.find(names::kHead) == nullptr;
+}
+
+MtpCopies compare_mtp_copies(const Checkpoint& checkpoint, const DeepseekConfig& config,
+                             const CancelToken* cancel) {
+  const auto differs = [&](std::string_view copy, std::string_view main) {
+    const TensorInfo* own = checkpoint.find(names::layer(config.num_hidden_layers, copy));
+    return own != nullptr && !same_tensor(checkpoint, *own, *checkpoint.find(main), cancel);
+  };
+  return {differs(kMtpEmbedding, names::kEmbedding),
+          differs(kMtpHead, has_tied_head(checkpoint, config) ? names::kEmbedding : names::kHead)};
+}
+
 DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const DeepseekConfig& config,
-                                      bool with_mtp, ThreadPool& pool, const CancelToken* cancel) {
+                                      const WeightChoice& choice, ThreadPool& pool,
+                                      const CancelToken* cancel) {
   WeightLoader loader(checkpoint, config.weight_block_rows, config.weight_block_cols);
   DeepseekWeights weights;
-  weights.embed_tokens = loader.matrix(std::string(names::kEmbedding));
   weights.norm = loader.vector(std::string(names::kFinalNorm));
-  const bool tied = config.tie_word_embeddings || checkpoint.find(names::kHead) == nullptr;
-  weights.lm_head = tied ? weights.embed_tokens : loader.matrix(std::string(names::kHead));
+  const std::string embedding(names::kEmbedding);
+  if (has_tied_head(checkpoint, config)) {
+    weights.lm_head = loader.matrix(embedding);
+    weights.embed_tokens = Embedding(weights.lm_head);
+  } else {
+    weights.lm_head = loader.matrix(std::string(names::kHead));
+    weights.embed_tokens = choice.embedding_on_disk
+                               ? Embedding(checkpoint, *checkpoint.find(embedding))
+                               : Embedding(loader.matrix(embedding));
+  }
 
-  const int64_t layers = config.num_hidden_layers + (with_mtp ? 1 : 0);
+  const int64_t layers = config.num_hidden_layers + (choice.mtp ? 1 : 0);
   weights.routed_experts.resize(static_cast<size_t>(layers));
   for (int64_t layer = 0; layer < layers; ++layer) {
     if (cancel != nullptr)
       cancel->throw_if_cancelled();  // memory is cleared here, which takes time
     weights.layers.push_back(layer_of(loader, config, layer));
-    if (!weights.layers.back().moe) continue;
+    if (!weights.layers.back().moe || !choice.routed_experts) continue;
     for (int64_t expert = 0; expert < config.n_routed_experts; ++expert) {
       weights.routed_experts[static_cast<size_t>(layer)].push_back(
           gated_mlp_of(loader, names::layer(layer, "mlp.experts." + std::to_string(expert))));
     }
   }
-  if (with_mtp) {
+  if (choice.mtp) {
     weights.has_mtp = true;
-    weights.mtp = mtp_of(loader, checkpoint, config.num_hidden_layers, weights);
+    weights.mtp = mtp_of(loader, checkpoint, config.num_hidden_layers, choice, weights);
   }
   loader.load(pool, "loading", cancel);
   weights.memory = loader.take_memory();
   return weights;
-}
-
-uint64_t deepseek_weight_bytes(const Checkpoint& checkpoint, const DeepseekConfig& config,
-                               bool with_mtp) {
-  uint64_t bytes = 0;
-  for (const ExpectedTensor& expected : expected_deepseek_tensors(config, with_mtp)) {
-    if (const TensorInfo* tensor = checkpoint.find(expected.name)) bytes += tensor->bytes;
-    const std::string scale = expected.name + std::string(names::kScaleSuffix);
-    if (const TensorInfo* tensor = checkpoint.find(scale)) bytes += tensor->bytes;
-  }
-  return bytes;
 }
 
 }  // namespace fathom

@@ -9,6 +9,7 @@
 #include "experts/gated_mlp.h"
 #include "experts/weight_loader.h"
 #include "kernels/weight_view.h"
+#include "model/embedding.h"
 
 namespace fathom {
 
@@ -42,29 +43,44 @@ struct LayerWeights {
 struct MtpWeights {
   const float* enorm = nullptr;
   const float* hnorm = nullptr;
-  WeightView eh_proj;       // [hidden, 2 * hidden]
-  WeightView embed_tokens;  // its own copy, or the main one
+  WeightView eh_proj;      // [hidden, 2 * hidden]
+  Embedding embed_tokens;  // its own copy, or the main one
   const float* shared_head_norm = nullptr;
-  WeightView shared_head;  // likewise
+  WeightView shared_head;  // its own, or the main one
 };
 
 struct DeepseekWeights {
-  WeightView embed_tokens;           // [vocab, hidden]
+  Embedding embed_tokens;            // [vocab, hidden]
   std::vector<LayerWeights> layers;  // num_hidden_layers, and one more where MTP is loaded
   const float* norm = nullptr;       // [hidden]
   WeightView lm_head;                // [vocab, hidden]
   bool has_mtp = false;
   MtpWeights mtp;
 
-  std::vector<std::vector<GatedMlp>> routed_experts;  // [layer][expert]
+  std::vector<std::vector<GatedMlp>> routed_experts;  // [layer][expert], where they are in memory
   WeightMemory memory;
 };
 
-// Reads everything into memory; `with_mtp` asks for the MTP layer too. Tensors were checked before.
+// The MTP layer comes with copies of embedding and head, which need not differ from the main ones.
+struct MtpCopies {
+  bool own_embedding = false;  // present, and different
+  bool own_head = false;
+};
+// Compares the bytes of the copies with the main tensors', unless their beginnings differ already.
+MtpCopies compare_mtp_copies(const Checkpoint& checkpoint, const DeepseekConfig& config,
+                             const CancelToken* cancel);
+
+struct WeightChoice {
+  bool mtp = false;
+  MtpCopies mtp_copies;
+  bool routed_experts = true;      // into memory
+  bool embedding_on_disk = false;  // no effect where the head is tied to it
+};
+// Reads the chosen weights into memory. Tensors were checked before.
 DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const DeepseekConfig& config,
-                                      bool with_mtp, ThreadPool& pool, const CancelToken* cancel);
-// Bytes that loading will take.
-uint64_t deepseek_weight_bytes(const Checkpoint& checkpoint, const DeepseekConfig& config,
-                               bool with_mtp);
+                                      const WeightChoice& choice, ThreadPool& pool,
+                                      const CancelToken* cancel);
+// True where the head is the embedding.
+bool has_tied_head(const Checkpoint& checkpoint, const DeepseekConfig& config);
 
 }  // namespace fathom

@@ -1,0 +1,166 @@
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cache/kv_cache.h"
+
+namespace fathom {
+namespace {
+
+// A prompt's own memory may take this share of what is left, before it is swept in pieces.
+constexpr uint64_t kPromptShare = 8;
+constexpr int64_t kLeastPrefillChunk = 512;
+
+uint64_t natural(int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); }
+
+// Bytes that each row of a sweep holds from its first layer to its last: two matrices, the
+// router's logits and the choices, and the row itself.
+uint64_t sweep_bytes_per_row(const DeepseekConfig& config) {
+  const int64_t floats =
+      2 * config.hidden_size + config.n_routed_experts + 4 * config.num_experts_per_tok;
+  return natural(floats) * sizeof(float) + sizeof(int64_t) * 8;
+}
+
+// Scratch of one row that is being worked on inside a layer.
+uint64_t scratch_bytes_per_row(const DeepseekConfig& config) {
+  const int64_t heads = config.num_attention_heads;
+  const int64_t cached = config.kv_lora_rank + config.qk_rope_head_dim;
+  const int64_t attention = config.q_lora_rank.value_or(0) + heads * config.qk_head_dim() +
+                            2 * cached + config.qk_rope_head_dim + heads * cached +
+                            heads * config.kv_lora_rank + heads * config.v_head_dim +
+                            config.hidden_size;
+  const int64_t shared = config.moe_intermediate_size * config.n_shared_experts;
+  const int64_t mlp = 2 * std::max(config.intermediate_size, shared) + config.hidden_size;
+  return natural(attention + mlp) * sizeof(float);
+}
+
+std::string table(const std::vector<MemoryShare>& shares) {
+  std::string text;
+  for (const MemoryShare& share : shares) {
+    text += fmt::format("\n  {:<34} {:>10}", share.name, format_size(share.bytes));
+  }
+  return text;
+}
+
+class Planner {
+ public:
+  Planner(const MemoryNeeds& needs, const MemoryBudget& budget) : needs_(needs) {
+    plan_.budget = budget;
+  }
+
+  MemoryPlan plan(ExpertsPlace place, const std::string& folder) {
+    const DeepseekConfig& config = *needs_.config;
+    for (const WeightFamily family :
+         {WeightFamily::attention, WeightFamily::dense_mlp, WeightFamily::shared_experts,
+          WeightFamily::router, WeightFamily::norms, WeightFamily::eh_proj}) {
+      uint64_t bytes = needs_.footprint.of(family, needs_.mtp);
+      if (family == WeightFamily::norms) bytes *= 3;  // kept as stored, and widened to float
+      add(std::string(family_name(family)), bytes);
+    }
+    const auto one = [&](WeightFamily family, bool mtp_too) {
+      return needs_.footprint.of(family, mtp_too);
+    };
+    add("head", needs_.tied ? one(WeightFamily::embedding, false)
+                            : one(WeightFamily::head, needs_.mtp && needs_.mtp_own_head));
+    plan_.kv_pages = needs_.sequences * ((needs_.context + kPagePositions - 1) / kPagePositions);
+    add(needs_.sequences == 1
+            ? fmt::format("KV cache (--ctx {})", needs_.context)
+            : fmt::format("KV cache ({} x --ctx {})", needs_.sequences, needs_.context),
+        natural(plan_.kv_pages * kPagePositions) * needs_.kv_bytes_per_token);
+    add("process", kProcessOverhead);
+
+    const int64_t rows = std::min(needs_.row_chunk, std::max<int64_t>(needs_.context, 1));
+    const uint64_t logits = natural(config.vocab_size * needs_.sequences) * sizeof(float);
+    add("scratch", natural(rows) * scratch_bytes_per_row(config) + logits + needs_.store_scratch +
+                       natural(needs_.threads) * needs_.scratch_per_thread);
+    const uint64_t least = kLeastExpertSlots * needs_.slot_bytes;
+    decide_prefill_chunk(least);
+
+    const uint64_t embedding =
+        needs_.tied ? 0 : one(WeightFamily::embedding, needs_.mtp && needs_.mtp_own_embedding);
+    const uint64_t routed = one(WeightFamily::routed_experts, needs_.mtp);
+    const bool all_fit = plan_.needed() + embedding + routed <= plan_.budget.bytes;
+    plan_.experts = place == ExpertsPlace::automatic
+                        ? (all_fit ? ExpertsPlace::memory : ExpertsPlace::disk)
+                        : place;
+    if (needs_.experts == 0) plan_.experts = ExpertsPlace::memory;
+    if (plan_.experts == ExpertsPlace::memory) {
+      if (!needs_.tied) add("embedding", embedding);
+      if (routed > 0) add("routed experts", routed);
+      if (plan_.needed() > plan_.budget.bytes) refuse(folder);
+      return std::move(plan_);
+    }
+    // A row of the embedding is a few KB and read in no time, while memory saves reading experts.
+    plan_.embedding_on_disk = !needs_.tied;
+    const uint64_t fixed = plan_.needed();
+    const uint64_t most = needs_.most_slots > 0 ? needs_.most_slots : needs_.experts;
+    const uint64_t all = std::clamp(most, kLeastExpertSlots, needs_.experts) * needs_.slot_bytes;
+    if (fixed + least > plan_.budget.bytes) {
+      add(fmt::format("experts (at least {})", kLeastExpertSlots), least);
+      refuse(folder);
+    }
+    plan_.cache_bytes =
+        std::min(plan_.budget.bytes - fixed, all) / needs_.slot_bytes * needs_.slot_bytes;
+    add(fmt::format("experts ({} of {})", plan_.cache_bytes / needs_.slot_bytes, needs_.experts),
+        plan_.cache_bytes);
+    return std::move(plan_);
+  }
+
+ private:
+  void add(const std::string& name, uint64_t bytes) {
+    if (bytes > 0) plan_.shares.push_back({name, bytes});
+  }
+
+  void decide_prefill_chunk(uint64_t least_experts) {
+    const uint64_t per_row = sweep_bytes_per_row(*needs_.config);
+    int64_t chunk =
+        needs_.prefill_chunk > 0 ? std::min(needs_.prefill_chunk, needs_.context) : needs_.context;
+    const uint64_t taken = plan_.needed() + least_experts;
+    const uint64_t left = plan_.budget.bytes > taken ? plan_.budget.bytes - taken : 0;
+    if (needs_.prefill_chunk == 0 && natural(chunk) * per_row > left / kPromptShare) {
+      const auto fits = static_cast<int64_t>(left / kPromptShare / per_row);
+      chunk = std::min(chunk, std::max(kLeastPrefillChunk, fits));
+    }
+    plan_.prefill_chunk = chunk;
+    add(fmt::format("prompt ({} tokens at once)", chunk), natural(chunk) * per_row);
+  }
+
+  [[noreturn]] void refuse(const std::string& folder) const {
+    fail_input(
+        "{}: this takes {} of memory, and the budget is {} ({}):{}\n  what helps: a smaller --ctx, "
+        "--kv int8, --prefill-chunk, fewer sequences at once{}, a larger --ram",
+        folder, format_size(plan_.needed()), format_size(plan_.budget.bytes), plan_.budget.reason,
+        table(plan_.shares),
+        plan_.experts == ExpertsPlace::memory && needs_.experts > 0 ? ", --experts disk" : "");
+  }
+
+  const MemoryNeeds& needs_;
+  MemoryPlan plan_;
+};
+
+}  // namespace
+
+uint64_t MemoryPlan::needed() const {
+  return std::accumulate(shares.begin(), shares.end(), uint64_t{0},
+                         [](uint64_t sum, const MemoryShare& share) { return sum + share.bytes; });
+}
+
+MemoryBudget decide_budget(uint64_t asked, uint64_t available) {
+  if (asked > 0) return {asked, fmt::format("--ram {}", format_size(asked))};
+  if (available == 0) return {UINT64_MAX, "how much is available is not known"};
+  // Others go on living: the desktop, the file system.
+  const uint64_t reserve = std::max<uint64_t>(available / 16, uint64_t{512} << 20);
+  const uint64_t bytes = available > reserve ? available - reserve : available / 2;
+  return {bytes, fmt::format("{} are available, {} of them are left to others",
+                             format_size(available), format_size(available - bytes))};
+}
+
+MemoryPlan plan_memory(const MemoryNeeds& needs, const MemoryBudget& budget, ExpertsPlace place,
+                       const std::string& folder) {
+  return Planner(needs, budget).plan(place, folder);
+}
+
+}  // namespace fathom

@@ -1,0 +1,86 @@
+// --ram is a promise: the program's own account of its memory, which is the kernel's, stays below.
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FATHOM_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define FATHOM_SANITIZED 1
+#endif
+#endif
+
+namespace fathom {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// 110 MiB of routed experts in layers that are otherwise small, and a head of 8 MiB.
+constexpr const char* kConfig = R"({
+  "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
+  "attention_bias": false, "first_k_dense_replace": 1, "hidden_act": "silu",
+  "hidden_size": 512, "intermediate_size": 1024, "kv_lora_rank": 64,
+  "max_position_embeddings": 4096, "moe_intermediate_size": 256, "moe_layer_freq": 1,
+  "n_group": 4, "n_routed_experts": 96, "n_shared_experts": 1, "norm_topk_prob": true,
+  "num_attention_heads": 4, "num_experts_per_tok": 4, "num_hidden_layers": 4,
+  "num_key_value_heads": 4, "num_nextn_predict_layers": 0, "q_lora_rank": 64,
+  "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+  "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+                          "weight_block_size": [128, 128]},
+  "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000,
+  "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "tie_word_embeddings": false,
+  "topk_group": 2, "topk_method": "noaux_tc", "torch_dtype": "bfloat16", "v_head_dim": 32,
+  "vocab_size": 8192})";
+
+class Memory : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef FATHOM_SANITIZED
+    GTEST_SKIP() << "a sanitizer's own memory is not in the budget";
+#endif
+    std::ofstream(folder_ / "config.json") << kConfig;
+    const Finished made = run({"synth", "--config", folder_ / "config.json", "--out",
+                               folder_ / "model", "--seed", "3", "--shards", "2", "--quiet"});
+    ASSERT_EQ(made.code, 0) << made.err;
+  }
+  Finished generate(std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        "generate", "--model", folder_ / "model", "--tokens", "5,6,7",        "-n",    "12",
+        "--temp",   "0",       "--ctx",           "256",      "--ignore-eos", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Memory, StaysWithinTheBudget) {
+  const Finished whole = generate({"--experts", "memory"});
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  for (const uint64_t budget : {100, 130, 160}) {
+    const Finished got = generate({"--ram", std::to_string(budget) + "M", "--experts", "disk"});
+    ASSERT_EQ(got.code, 0) << got.err;
+    const nlohmann::json json = got.json();
+    EXPECT_EQ(json["token_ids"], whole.json()["token_ids"]);
+    const uint64_t peak = json["stats"]["peak_memory"];
+    EXPECT_LE(peak, budget * kMiB);
+    // It is no promise if nothing comes near it.
+    EXPECT_GT(peak, 40 * kMiB);
+    EXPECT_GT(json["stats"]["bytes_read"].get<uint64_t>(), 0u);
+  }
+}
+
+TEST_F(Memory, RefusesWhatDoesNotFitWithATable) {
+  const Finished small = generate({"--ram", "50M"});
+  EXPECT_EQ(small.code, 1);
+  for (const char* part : {"attention", "head", "KV cache", "process", "--ctx", "50.0 MiB"}) {
+    EXPECT_NE(small.err.find(part), std::string::npos) << part << " in " << small.err;
+  }
+  const Finished memory = generate({"--ram", "100M", "--experts", "memory"});
+  EXPECT_EQ(memory.code, 1);
+  EXPECT_NE(memory.err.find("--experts disk"), std::string::npos) << memory.err;
+}
+
+}  // namespace
+}  // namespace fathom

@@ -1,0 +1,129 @@
+// Dividing memory before anything is loaded.
+#include "engine/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "fathom/error.h"
+
+namespace fathom {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+// DeepSeek-R1 as its headers describe it.
+struct Released {
+  DeepseekConfig config;
+  MemoryNeeds needs;
+
+  Released() {
+    config.vocab_size = 129280;
+    config.hidden_size = 7168;
+    config.num_hidden_layers = 61;
+    config.first_k_dense_replace = 3;
+    config.intermediate_size = 18432;
+    config.moe_intermediate_size = 2048;
+    config.n_routed_experts = 256;
+    config.n_shared_experts = 1;
+    config.num_experts_per_tok = 8;
+    config.num_attention_heads = 128;
+    config.q_lora_rank = 1536;
+    config.kv_lora_rank = 512;
+    config.qk_nope_head_dim = 128;
+    config.qk_rope_head_dim = 64;
+    config.v_head_dim = 128;
+    const auto set = [this](WeightFamily family, uint64_t bytes) {
+      needs.footprint.main[static_cast<size_t>(family)] = bytes;
+    };
+    set(WeightFamily::embedding, 1'853'358'080);
+    set(WeightFamily::head, 1'853'358'080);
+    set(WeightFamily::attention, 11'413'000'000);
+    set(WeightFamily::dense_mlp, 1'189'000'000);
+    set(WeightFamily::shared_experts, 2'554'000'000);
+    set(WeightFamily::router, 213'000'000);
+    set(WeightFamily::norms, 2'000'000);
+    set(WeightFamily::routed_experts, 58 * 256 * uint64_t{44'050'944});
+    needs.config = &config;
+    needs.slot_bytes = 44'060'672;
+    needs.experts = 58 * 256;
+    needs.kv_bytes_per_token = 61 * 1152;
+    needs.context = 4096;
+    needs.row_chunk = 128;
+    needs.threads = 2;
+    needs.scratch_per_thread = 4 * kMiB;
+  }
+  MemoryPlan plan(uint64_t ram, ExpertsPlace place = ExpertsPlace::automatic) const {
+    return plan_memory(needs, decide_budget(ram, 0), place, "R1");
+  }
+  std::string refused(uint64_t ram, ExpertsPlace place = ExpertsPlace::automatic) const {
+    try {
+      plan(ram, place);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+      return error.what();
+    }
+    ADD_FAILURE() << "was accepted";
+    return "";
+  }
+};
+
+TEST(MemoryPlan, TheReleasedModelStreamsWithinTwentyGiB) {
+  const MemoryPlan plan = Released().plan(20 * kGiB);
+  EXPECT_EQ(plan.experts, ExpertsPlace::disk);
+  EXPECT_TRUE(plan.embedding_on_disk);
+  EXPECT_LE(plan.needed(), 20 * kGiB);
+  // What is left is all used: less than one more expert would fit.
+  EXPECT_GT(plan.needed() + Released().needs.slot_bytes, 20 * kGiB);
+  EXPECT_EQ(plan.cache_bytes % Released().needs.slot_bytes, 0u);
+  EXPECT_GE(plan.cache_bytes / Released().needs.slot_bytes, 30u);
+  EXPECT_EQ(plan.prefill_chunk, 4096);
+}
+
+TEST(MemoryPlan, WhatDoesNotFitIsRefusedWithATable) {
+  const std::string message = Released().refused(16 * kGiB);
+  for (const char* part : {"attention", "shared experts", "dense MLP", "head", "KV cache",
+                           "process", "--ctx", "--ram", "R1", "16.0 GiB"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+  }
+  EXPECT_NE(Released().refused(20 * kGiB, ExpertsPlace::memory).find("--experts disk"),
+            std::string::npos);
+}
+
+TEST(MemoryPlan, EverythingInMemoryWhereItFits) {
+  Released small;
+  small.needs.footprint.main[static_cast<size_t>(WeightFamily::routed_experts)] = kGiB;
+  const MemoryPlan plan = small.plan(25 * kGiB);
+  EXPECT_EQ(plan.experts, ExpertsPlace::memory);
+  EXPECT_FALSE(plan.embedding_on_disk);
+  EXPECT_EQ(plan.cache_bytes, 0u);
+  EXPECT_EQ(small.plan(25 * kGiB, ExpertsPlace::disk).experts, ExpertsPlace::disk);
+}
+
+TEST(MemoryPlan, ALongContextTakesThePromptInPieces) {
+  Released long_context;
+  long_context.needs.context = 16384;
+  const MemoryPlan plan = long_context.plan(20 * kGiB);
+  EXPECT_LT(plan.prefill_chunk, 16384);
+  EXPECT_GE(plan.prefill_chunk, 512);
+  long_context.needs.prefill_chunk = 64;
+  EXPECT_EQ(long_context.plan(20 * kGiB).prefill_chunk, 64);
+}
+
+TEST(MemoryPlan, LimitsOfTheCache) {
+  Released limited;
+  limited.needs.most_slots = 3;
+  EXPECT_EQ(limited.plan(24 * kGiB).cache_bytes, 3 * limited.needs.slot_bytes);
+  limited.needs.most_slots = 1;  // fewer than it takes
+  EXPECT_EQ(limited.plan(24 * kGiB).cache_bytes, kLeastExpertSlots * limited.needs.slot_bytes);
+}
+
+TEST(MemoryPlan, ADefaultBudgetLeavesSomethingToOthers) {
+  EXPECT_LT(decide_budget(0, 24 * kGiB).bytes, 23 * kGiB);
+  EXPECT_GT(decide_budget(0, 24 * kGiB).bytes, 20 * kGiB);
+  EXPECT_GT(decide_budget(0, 300 * kMiB).bytes, 0u);
+  EXPECT_EQ(decide_budget(0, 0).bytes, UINT64_MAX);
+  EXPECT_EQ(decide_budget(5 * kGiB, 24 * kGiB).bytes, 5 * kGiB);
+}
+
+}  // namespace
+}  // namespace fathom
