@@ -73,18 +73,17 @@ def mul_thought(a, digit):
 
 def compare_thought(a, b, larger):
     """Ends with which of the two it is: the first, the last, or neither."""
-    width = max(len(str(a)), len(str(b)))
-    x, y = str(a).zfill(width), str(b).zfill(width)
-    lines = ["Largest:" if larger else "Smallest:", f"{x},{y}"]
-    for p, q in zip(x, y):
+    what = "largest" if larger else "smallest"
+    lines = [what.capitalize() + ":"] + restated(a, ",", b)
+    for p, q in zip(*padded(a, b)):
         lines.append(f"{p}{'=' if p == q else '<' if p < q else '>'}{q}")
         if p != q:
             break
-    return "\n".join(lines) + (" equal" if a == b else " first" if (a > b) == larger else " last")
+    return "\n".join(lines) + (" equal" if a == b else f" {what} first" if (a > b) == larger else f" {what} last")
 
 
 def sort_thought(numbers, descending):
-    """Each number keeps a letter, by which it is found again; the best goes out of the list line by line."""
+    """Each number has a letter, by which it is found again; the best goes out of the list line by line."""
     left = [f"{tag}{n:02d}" for tag, n in zip(LETTERS, numbers)]
     lines = ["Largest first:" if descending else "Smallest first:"]
     lines.append("".join(f"{tag}{n}" for tag, n in zip(LETTERS, numbers)))
@@ -93,7 +92,7 @@ def sort_thought(numbers, descending):
     while len(left) > 1:
         best = (max if descending else min)(left, key=lambda item: item[1:])  # the first of equal ones
         left.remove(best)
-        lines.append(best + "|" + "".join(left))
+        lines.append(best[1:] + best[0] + "|" + "".join(left))  # its letter follows from its digits
     return "\n".join(lines)
 
 
@@ -103,11 +102,11 @@ def spell(word):
 
 
 def count_thought(word, letter):
-    """Letter, place, how many so far."""
+    """Each letter with its place, the letter to compare it with, and how many were the same so far."""
     line, count = f"Count {letter}:\n", 0
     for shown in spell(word):
         count += shown[0] == letter
-        line += f"{shown}{count}"
+        line += f"{shown}{letter}{count}"
     return line
 
 

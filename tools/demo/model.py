@@ -25,7 +25,7 @@ CONFIG = {
     "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 10000, "routed_scaling_factor": 2.5,
     "scoring_func": "sigmoid", "tie_word_embeddings": False, "topk_group": 2, "topk_method": "noaux_tc",
     "torch_dtype": "bfloat16", "transformers_version": "4.46.3", "use_cache": True, "v_head_dim": 32,
-    "vocab_size": 768,
+    "vocab_size": 512,
 }
 BLOCK = 128
 

@@ -14,7 +14,7 @@ from collections import Counter
 
 from data import KINDS, Generator
 
-VOCAB = 768
+VOCAB = 512
 BOS, EOS, PAD = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜▁pad▁｜>"
 USER, ASSISTANT, THINK, END_THINK = "<｜User｜>", "<｜Assistant｜>", "<think>", "</think>"
 FIRST = [BOS, EOS, PAD]
