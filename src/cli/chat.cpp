@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/line_reader.h"
 #include "cli/session.h"
+#include "cli/stats.h"
 #include "text/utf8_stream.h"
 
 namespace fathom::cli {
@@ -114,6 +115,7 @@ int Chat::run() {
   }
   if (asked_to_terminate()) return interrupt_exit_code();
   // A person has seen what failed; a program needs the exit code.
+  if (options_.model.stats && !options_.output.json) log::info("{}", stats_text(model_.stats()));
   return failed_ && !reader_.interactive() ? kExitFailed : kExitOk;
 }
 
@@ -374,6 +376,7 @@ void Chat::print_stats() {
                   info.context.tokens,
                   format_size(static_cast<uint64_t>(cache().length()) * info.kv_bytes_per_token),
                   options_.ask.sampling.seed);
+  text += stats_text(model_.stats()) + "\n";
   say(text);
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/prompt_cache.h"
 #include "cli/session.h"
+#include "cli/stats.h"
 #include "fathom/scheduler.h"
 #include "text/utf8_stream.h"
 
@@ -76,6 +78,7 @@ std::string document(JsonObject fields, const Model& model, uint64_t seed) {
       .object(
           "context",
           JsonObject().integer("tokens", info.context.tokens).text("reason", info.context.reason))
+      .object("stats", stats_json(model.stats()))
       .str();
 }
 
@@ -162,6 +165,7 @@ int generate_samples(const GenerateOptions& options, Model& model, GenerateReque
     fields.raw("samples", samples + "]");
     output.write(document(fields, model, options.ask.sampling.seed) + "\n");
   }
+  if (options.model.stats && !options.output.json) log::info("{}", stats_text(model.stats()));
   output.flush();
   if (cancelled) return interrupt_exit_code();
   if (error && options.output.json) return kExitFailed;  // it stands in the document
@@ -189,6 +193,7 @@ int run_command(const GenerateOptions& given, Output& output) {
 
   require_parent_folder(options.prompt_cache, "--prompt-cache");
 
+  options.model.sequences = std::max<int64_t>(options.samples, 1);
   Model model = load_model(options.model, options.output, text_needs(options));
   settle_sampling(options.ask, options.model.folder, options.output);
 
@@ -231,6 +236,7 @@ int run_command(const GenerateOptions& given, Output& output) {
   } else {
     printer.finish();
     log::info("{}", summary(result));
+    if (options.model.stats) log::info("{}", stats_text(model.stats()));
   }
   output.flush();
   return result.finish_reason == FinishReason::cancelled ? interrupt_exit_code() : kExitOk;
