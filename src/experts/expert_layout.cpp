@@ -23,6 +23,7 @@ Dtype dtype_of(WeightFormat format) {
     case WeightFormat::f16:
       return Dtype::f16;
     case WeightFormat::f32:
+    case WeightFormat::int8_row:  // no stored format
       break;
   }
   return Dtype::f32;

@@ -370,6 +370,7 @@ std::vector<Case> all_cases() {
       {"linear bf16", {WeightFormat::bf16, 2048, 7168}},
       {"linear f16", {WeightFormat::f16, 2048, 7168}},
       {"linear f32", {WeightFormat::f32, 2048, 7168}},
+      {"linear int8_row", {WeightFormat::int8_row, 2048, 7168}},
   };
   for (const auto& [name, shape] : others) {
     for (const int64_t n : {1, 16, 64, 512}) cases.push_back(linear_case(name, shape, n));

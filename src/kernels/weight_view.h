@@ -11,6 +11,7 @@ enum class WeightFormat : uint8_t {
   bf16,
   f16,
   fp8_block,  // FP8 E4M3 bytes; value = decode(byte) * scale[r / block_rows][c / block_cols]
+  int8_row,   // signed bytes, made at load (numerics/int8_row.h); value = byte * scale[r]
 };
 
 // rows x cols, row-major, rows contiguous. Neither pointer need be aligned. A view of some rows of
@@ -21,13 +22,23 @@ struct WeightView {
   int64_t rows = 0;
   int64_t cols = 0;
   const std::byte* data = nullptr;
-  const std::byte* scale = nullptr;  // F32 grid, row-major, scale_cols wide; only for fp8_block
-  int64_t scale_cols = 0;            // ceil(cols / block_cols)
+  // F32 grid of the whole matrix, row-major, scale_cols wide; only for fp8_block and int8_row.
+  const std::byte* scale = nullptr;
+  int64_t scale_cols = 0;  // ceil(cols / block_cols)
   int64_t block_rows = 128;
   int64_t block_cols = 128;
   int64_t first_row = 0;  // row of the whole matrix at which this view begins
 
+  // int8_row's grid: one number for each row.
+  static WeightView int8_rows(int64_t rows, int64_t cols, const std::byte* data,
+                              const std::byte* scale) {
+    return {WeightFormat::int8_row, rows, cols, data, scale, 1, 1, cols, 0};
+  }
+
   bool empty() const { return data == nullptr; }
+  bool has_scales() const {
+    return format == WeightFormat::fp8_block || format == WeightFormat::int8_row;
+  }
   static constexpr int64_t element_bytes(WeightFormat format) {
     switch (format) {
       case WeightFormat::f32:
@@ -36,6 +47,7 @@ struct WeightView {
       case WeightFormat::f16:
         return 2;
       case WeightFormat::fp8_block:
+      case WeightFormat::int8_row:
         return 1;
     }
     return 0;

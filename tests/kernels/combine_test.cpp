@@ -12,7 +12,7 @@ namespace fathom {
 namespace {
 
 constexpr WeightFormat kFormats[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16,
-                                     WeightFormat::fp8_block};
+                                     WeightFormat::fp8_block, WeightFormat::int8_row};
 
 struct Shape {
   WeightFormat format = WeightFormat::f32;
@@ -26,7 +26,22 @@ struct Shape {
 // A weight in memory of exactly its size and at an odd address, with its values beside it.
 class Weight {
  public:
-  Weight(const Shape& s, Random& random) : values_(static_cast<size_t>(s.rows * s.cols)) {
+  Weight(const Shape& asked, Random& random) : Weight(random, grid_of(asked)) {}
+  const WeightView& view() const { return view_; }
+  double value(int64_t r, int64_t c) const {
+    return values_[static_cast<size_t>(r * view_.cols + c)];
+  }
+
+ private:
+  // int8_row has one scale for each row.
+  static Shape grid_of(Shape shape) {
+    if (shape.format == WeightFormat::int8_row) {
+      shape.block_rows = 1;
+      shape.block_cols = shape.cols;
+    }
+    return shape;
+  }
+  Weight(Random& random, const Shape& s) : values_(static_cast<size_t>(s.rows * s.cols)) {
     const int64_t element = WeightView::element_bytes(s.format);
     bytes_.resize(static_cast<size_t>(s.rows * s.cols * element + 1));
     const int64_t scale_cols = (s.cols + s.block_cols - 1) / s.block_cols;
@@ -53,12 +68,13 @@ class Weight {
         value = fp16_to_float(bits);
       } else {
         uint8_t code = static_cast<uint8_t>(random.bits());
-        if (fp8_e4m3_is_nan(code)) code = 0x01;
+        const bool fp8 = s.format == WeightFormat::fp8_block;
+        if (fp8 && fp8_e4m3_is_nan(code)) code = 0x01;
         *to = static_cast<std::byte>(code);
         const int64_t r = (s.first_row + i / s.cols) / s.block_rows;
         const int64_t c = i % s.cols / s.block_cols;
-        value = static_cast<double>(fp8_e4m3_to_float(code)) *
-                scales[static_cast<size_t>(r * scale_cols + c)];
+        value = (fp8 ? fp8_e4m3_to_float(code) : static_cast<int8_t>(code)) *
+                double{scales[static_cast<size_t>(r * scale_cols + c)]};
       }
       values_[static_cast<size_t>(i)] = value;
     }
@@ -66,18 +82,13 @@ class Weight {
     view_.rows = s.rows;
     view_.cols = s.cols;
     view_.data = bytes_.data() + 1;
-    view_.scale = s.format == WeightFormat::fp8_block ? scales_.data() + 1 : nullptr;
+    view_.scale = view_.has_scales() ? scales_.data() + 1 : nullptr;
     view_.scale_cols = scale_cols;
     view_.block_rows = s.block_rows;
     view_.block_cols = s.block_cols;
     view_.first_row = s.first_row;
   }
-  const WeightView& view() const { return view_; }
-  double value(int64_t r, int64_t c) const {
-    return values_[static_cast<size_t>(r * view_.cols + c)];
-  }
 
- private:
   std::vector<std::byte> bytes_;
   std::vector<std::byte> scales_;
   std::vector<double> values_;
@@ -209,6 +220,10 @@ TEST(Combine, DecodesEveryCode) {
         const uint8_t code = static_cast<uint8_t>(i);
         if (fp8_e4m3_is_nan(code)) continue;
         ASSERT_EQ(values[static_cast<size_t>(i)] * 256.0f, fp8_e4m3_to_float(code)) << i;
+      }
+      set->combine->decode(WeightFormat::int8_row, exact.data(), count, values.data());
+      for (int i = 0; i < count; ++i) {
+        ASSERT_EQ(values[static_cast<size_t>(i)], static_cast<int8_t>(i)) << i;
       }
     }
   }

@@ -18,7 +18,7 @@ namespace fathom {
 namespace {
 
 constexpr WeightFormat kFormats[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16,
-                                     WeightFormat::fp8_block};
+                                     WeightFormat::fp8_block, WeightFormat::int8_row};
 
 // Every implementation of linear that this processor runs, also those that no set has taken.
 std::vector<std::pair<std::string, const LinearKernels*>> fast_kernels() {
@@ -53,7 +53,12 @@ struct Shape {
 // write outside.
 class Problem {
  public:
-  explicit Problem(const Shape& shape) : shape_(shape), random_(7) {
+  explicit Problem(const Shape& asked) : shape_(asked), random_(7) {
+    if (asked.format == WeightFormat::int8_row) {  // one scale for each row
+      shape_.block_rows = 1;
+      shape_.block_cols = asked.cols;
+    }
+    const Shape& shape = shape_;
     const int64_t whole_rows = shape.first_row + shape.rows;
     const int64_t bytes = shape.rows * shape.cols * WeightView::element_bytes(shape.format);
     weights_.resize(static_cast<size_t>(bytes + shape.misalign));
@@ -62,7 +67,8 @@ class Problem {
     const int64_t scale_rows = (whole_rows + shape.block_rows - 1) / shape.block_rows;
     scales_.resize(static_cast<size_t>(scale_rows * scale_cols * 4 + shape.misalign));
     for (int64_t i = 0; i < scale_rows * scale_cols; ++i) {
-      const float scale = std::ldexp(1.0f + uniform(), -9);
+      float scale = std::ldexp(1.0f + uniform(), -9);
+      if (shape.format == WeightFormat::int8_row && i % 7 == 2) scale = 0;  // of a row of zeros
       std::memcpy(scales_.data() + shape.misalign + i * 4, &scale, 4);
     }
     x_.resize(static_cast<size_t>(shape.n * shape.cols + (shape.n - 1) * shape.x_gap));
@@ -72,7 +78,7 @@ class Problem {
     view_.rows = shape.rows;
     view_.cols = shape.cols;
     view_.data = weights_.data() + shape.misalign;
-    if (shape.format == WeightFormat::fp8_block) view_.scale = scales_.data() + shape.misalign;
+    if (view_.has_scales()) view_.scale = scales_.data() + shape.misalign;
     view_.scale_cols = scale_cols;
     view_.block_rows = shape.block_rows;
     view_.block_cols = shape.block_cols;
@@ -147,6 +153,9 @@ class Problem {
         *at = static_cast<std::byte>(code);
         break;
       }
+      case WeightFormat::int8_row:
+        *at = static_cast<std::byte>(random_());  // -128 too, which is never stored
+        break;
     }
   }
 
@@ -204,6 +213,9 @@ TEST(Linear, ReferenceIsNearDoublePrecision) {
           if (format == WeightFormat::fp8_block) {
             std::memcpy(&single, w.scale + ((21 + r) / 32 * w.scale_cols + k / 48) * 4, 4);
             weight = double{fp8_e4m3_to_float(static_cast<uint8_t>(*at))} * single;
+          } else if (format == WeightFormat::int8_row) {
+            std::memcpy(&single, w.scale + (21 + r) * 4, 4);
+            weight = double{single} * static_cast<int8_t>(*at);
           } else if (format == WeightFormat::f32) {
             std::memcpy(&single, at, 4);
             weight = single;
@@ -339,6 +351,32 @@ TEST(Linear, EveryFp8Code) {
   }
 }
 
+TEST(Linear, EveryInt8Byte) {
+  // As EveryFp8Code; the scales tell the rows apart.
+  for (const int64_t n : {1, 2, 7}) {
+    std::vector<std::byte> bytes(256 * 256);
+    std::vector<float> scales(256);
+    for (size_t c = 0; c < 256; ++c) {
+      bytes[c * 256 + c] = static_cast<std::byte>(c);
+      scales[c] = 1.0f + 0.25f * static_cast<float>(c);
+    }
+    const std::vector<float> x(static_cast<size_t>(n * 256), 1.0f);
+    const WeightView view = WeightView::int8_rows(
+        256, 256, bytes.data(), reinterpret_cast<const std::byte*>(scales.data()));
+    const Buffer scratch(KernelContext::kScratchBytes);
+    auto all = fast_kernels();
+    all.emplace_back("reference", &linear_reference);
+    for (const auto& [name, kernels] : all) {
+      std::vector<float> y(static_cast<size_t>(n * 256), -1.0f);
+      kernels->run({{x.data(), n, 256}, view, {y.data(), n, 256}, scratch.data()});
+      for (size_t i = 0; i < y.size(); ++i) {
+        ASSERT_EQ(y[i], static_cast<float>(static_cast<int8_t>(i % 256)) * scales[i % 256])
+            << name << " " << i;
+      }
+    }
+  }
+}
+
 // Implementations may take another way where a run of codes holds no subnormal.
 TEST(Linear, Fp8WithoutSubnormals) {
   for (const int64_t cols : {64, 100, 1024}) {
@@ -364,6 +402,9 @@ TEST(Linear, WideShapes) {
   expect_all_equal({.format = WeightFormat::fp8_block, .n = 1, .rows = 3, .cols = 600003});
   expect_all_equal({.format = WeightFormat::bf16, .n = 2, .rows = 150, .cols = 100003});
   expect_all_equal({.format = WeightFormat::f32, .n = 100, .rows = 300, .cols = 2000});
+  for (const int64_t n : {1, 2, 17, 100}) {
+    expect_all_equal({.format = WeightFormat::int8_row, .n = n, .rows = 150, .cols = 7168});
+  }
 }
 
 TEST(Linear, ThreadsDoNotChangeBits) {

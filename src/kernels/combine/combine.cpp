@@ -16,11 +16,11 @@ static_assert((kPanelFloats + kScaledFloats) * 4 <= int64_t{KernelContext::kScra
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The factor that stands in for a block's scale: decoded bytes count as value / 256.
+// The factor that stands in for a block's scale: decoded FP8 bytes count as value / 256.
 float block_factor(const WeightView& w, int64_t block_row, int64_t block_col) {
   float scale;
   std::memcpy(&scale, w.scale + (block_row * w.scale_cols + block_col) * 4, sizeof scale);
-  return scale * 256.0f;
+  return w.format == WeightFormat::fp8_block ? scale * 256.0f : scale;
 }
 
 // One task of combine(): rows [i0, i1) of p and y, columns [c0, c1) of w.
@@ -56,7 +56,7 @@ struct CombineTask {
       tile.n = i1 - i0;
       tile.rows = r1 - r0;
       tile.accumulate = mode == CombineMode::accumulate || r0 > 0;
-      if (w.format != WeightFormat::fp8_block) {
+      if (!w.has_scales()) {
         tile.p = head.p.row(i0) + r0;
         tile.p_stride = head.p.stride;
         update(tile, c0, c1);

@@ -4,7 +4,7 @@
 // The canonical order: each output has one accumulator (it begins with y's old value, or with 0)
 // and rows are added in ascending order by fused multiply-add, y = fma(p[r], w[r][c], y). For
 // fp8_block the factor is p[r] * (scale * 256) with one rounding and the byte counts as value /
-// 256.
+// 256; for int8_row it is p[r] * scale with one rounding, and the byte counts as it is.
 #pragma once
 
 #include <span>
@@ -51,7 +51,8 @@ struct UpdateTile {
 };
 
 struct CombineKernels {
-  // `count` stored values as floats; an fp8 byte counts as value / 256. `from` may lie anywhere.
+  // `count` stored values as floats; an fp8 byte counts as value / 256, an int8 byte as it is.
+  // `from` may lie anywhere.
   void (*decode)(WeightFormat format, const std::byte* from, int64_t count, float* to);
   void (*update)(const UpdateTile& tile);
 };

@@ -32,6 +32,11 @@ void decode(WeightFormat format, const std::byte* from, int64_t count, float* to
         to[i] = fp16_to_float(static_cast<uint16_t>(half));
       }
       break;
+    case WeightFormat::int8_row:
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] = static_cast<float>(static_cast<int8_t>(from[i]));
+      }
+      break;
   }
 }
 

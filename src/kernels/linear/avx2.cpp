@@ -36,6 +36,11 @@ struct Avx2 {
       }
     } else if constexpr (F == WeightFormat::f16) {
       for (int i = 0; i < 2; ++i) out[i] = _mm256_cvtph_ps(_mm_loadu_si128(at + i));
+    } else if constexpr (F == WeightFormat::int8_row) {
+      for (int i = 0; i < 2; ++i) {
+        const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + i * 8));
+        out[i] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes));
+      }
     } else {
       // The byte's sign stays on top and its exponent and mantissa move to those of binary16,
       // whose bias is larger by 8: the value divided by 256.

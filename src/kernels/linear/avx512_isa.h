@@ -32,6 +32,9 @@ struct Avx512 {
       out[0] = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
     } else if constexpr (F == WeightFormat::f16) {
       out[0] = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    } else if constexpr (F == WeightFormat::int8_row) {
+      const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+      out[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes));
     } else {
       // The byte's sign stays on top and its exponent and mantissa move to those of binary16,
       // whose bias is larger by 8: the value divided by 256.

@@ -71,6 +71,7 @@ void pack_row(const float* x, int64_t k0, int64_t count, const std::byte* scales
 template <WeightFormat F>
 constexpr int64_t kBytes = F == WeightFormat::f32         ? 4
                            : F == WeightFormat::fp8_block ? 1
+                           : F == WeightFormat::int8_row  ? 1
                                                           : 2;
 
 // Calls f(element, at) for `count` (a multiple of 16 after padding) weights of a row: whole
@@ -313,10 +314,22 @@ struct Blocked {
     return job.w->data + (job.first + r) * job.w->cols * kBytes<F>;
   }
 
+  // Sums of the weight rows from `first` on, times the rows' own scales where the format has them.
+  template <WeightFormat F>
+  static void scale_rows(const Job& job, int64_t first, int64_t rows, float* y) {
+    if constexpr (F == WeightFormat::int8_row) {
+      const std::byte* scales = job.w->scale + (job.w->first_row + job.first + first) * 4;
+      for (int64_t i = 0; i < rows; ++i) y[i] *= load_scale(scales + i * 4);
+    }
+  }
+
+  template <WeightFormat F>
   static void finish_panel(const Job& job, int64_t panel, const float* sums) {
     const int64_t rows = least(kPanel, job.rows - panel);
     for (int64_t j = 0; j < job.n; ++j) {
-      finish(sums + j * kPanel * kLanes, rows, job.y + j * job.y_stride + panel);
+      float* y = job.y + j * job.y_stride + panel;
+      finish(sums + j * kPanel * kLanes, rows, y);
+      scale_rows<F>(job, panel, rows, y);
     }
   }
 
@@ -350,9 +363,9 @@ struct Blocked {
         for (int64_t i = 0; i < kGroup; ++i) {
           const int64_t row = i * quarter + first;
           float* y = job.y + j * job.y_stride + row;
-          for (int64_t step = 0; step < least(steps, job.rows - row); ++step) {
-            y[step] = all[i * kGroup + step];
-          }
+          const int64_t count = least(steps, job.rows - row);
+          for (int64_t step = 0; step < count; ++step) y[step] = all[i * kGroup + step];
+          scale_rows<F>(job, row, count, y);
         }
       }
     }
@@ -398,7 +411,7 @@ struct Blocked {
         panel_chunk<F>(job, {panel, k0}, next, scratch.packed + k0 * job.n, scratch.sums, nothing,
                        scratch);
       }
-      finish_panel(job, panel, scratch.sums);
+      finish_panel<F>(job, panel, scratch.sums);
     }
   }
 
@@ -424,7 +437,7 @@ struct Blocked {
         }
       }
       for (int64_t panel = block; panel < end; panel += kPanel) {
-        finish_panel(job, panel, scratch.sums + (panel - block) / kPanel * panel_sums);
+        finish_panel<F>(job, panel, scratch.sums + (panel - block) / kPanel * panel_sums);
       }
     }
   }
@@ -486,6 +499,8 @@ struct Blocked {
         return run_format<WeightFormat::f16>(part);
       case WeightFormat::fp8_block:
         return run_format<WeightFormat::fp8_block>(part);
+      case WeightFormat::int8_row:
+        return run_format<WeightFormat::int8_row>(part);
     }
   }
 };

@@ -8,6 +8,8 @@
 //     with one rounding (scale * 256 is exact); the weight's byte is taken as value / 256, which is
 //     what shifting it into binary16 gives; then as above with xs. Codes 0x7f and 0xff must not
 //     occur: loading checks.
+//   int8_row: as f32, bf16 and f16 with the byte (widened to float, exact), and the tree's sum is
+//     multiplied with the row's scale, one rounding.
 // A batch of rows uses this order for each row, so results do not depend on the batch.
 #pragma once
 

@@ -42,6 +42,13 @@ struct Neon {
       for (int i = 0; i < 2; ++i) {
         widen_f16(vreinterpretq_u16_u8(vld1q_u8(at + i * 16)), out + i * 2);
       }
+    } else if constexpr (F == WeightFormat::int8_row) {
+      const int8x16_t codes = vreinterpretq_s8_u8(vld1q_u8(at));
+      const int16x8_t words[2] = {vmovl_s8(vget_low_s8(codes)), vmovl_high_s8(codes)};
+      for (int i = 0; i < 2; ++i) {
+        out[i * 2] = vcvtq_f32_s32(vmovl_s16(vget_low_s16(words[i])));
+        out[i * 2 + 1] = vcvtq_f32_s32(vmovl_high_s16(words[i]));
+      }
     } else {
       // The byte's sign stays on top and its exponent and mantissa move to those of binary16,
       // whose bias is larger by 8: the value divided by 256.

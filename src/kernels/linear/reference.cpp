@@ -27,6 +27,8 @@ float weight_at(const WeightView& w, int64_t r, int64_t k) {
       return fp16_to_float(load<uint16_t>(row, k));
     case WeightFormat::fp8_block:
       return fp8_e4m3_to_float(load<uint8_t>(row, k)) * 0x1p-8f;
+    case WeightFormat::int8_row:
+      return static_cast<float>(load<int8_t>(row, k));
   }
   return 0;
 }
@@ -48,7 +50,8 @@ float dot(const WeightView& w, int64_t r, const float* x) {
   for (int half = 8; half >= 1; half /= 2) {
     for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
-  return lanes[0];
+  if (w.format != WeightFormat::int8_row) return lanes[0];
+  return lanes[0] * load<float>(w.scale, w.first_row + r);
 }
 
 void run(const LinearPart& part) {
