@@ -15,7 +15,8 @@ target_compile_features(fathom_library INTERFACE cxx_std_20)
 target_include_directories(fathom_library INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(fathom_library PRIVATE
-  Threads::Threads fmt::fmt spdlog::spdlog PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::URING)
+  Threads::Threads fmt::fmt spdlog::spdlog PkgConfig::PCRE2 PkgConfig::UTF8PROC PkgConfig::URING
+  PkgConfig::CRYPTO)
 
 install(TARGETS fathom_library EXPORT fathomTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS fathom RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

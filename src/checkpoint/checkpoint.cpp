@@ -167,6 +167,19 @@ Checkpoint Checkpoint::open(const std::string& folder) {
   return checkpoint;
 }
 
+Checkpoint Checkpoint::of_parts(std::string folder, std::vector<Shard> shards,
+                                std::vector<TensorInfo> tensors) {
+  Checkpoint checkpoint;
+  checkpoint.folder_ = std::move(folder);
+  checkpoint.shards_ = std::move(shards);
+  checkpoint.tensors_ = std::move(tensors);
+  checkpoint.by_name_.reserve(checkpoint.tensors_.size());
+  for (size_t i = 0; i < checkpoint.tensors_.size(); ++i) {
+    checkpoint.by_name_.try_emplace(checkpoint.tensors_[i].name, i);
+  }
+  return checkpoint;
+}
+
 const TensorInfo* Checkpoint::find(std::string_view name) const {
   const auto place = by_name_.find(name);
   return place == by_name_.end() ? nullptr : &tensors_[place->second];

@@ -27,6 +27,10 @@ struct Shard {
 class Checkpoint {
  public:
   static Checkpoint open(const std::string& folder);
+  // Of what was read already, for examining damaged folders: nothing is checked. Of tensors with
+  // the same name the first one is found.
+  static Checkpoint of_parts(std::string folder, std::vector<Shard> shards,
+                             std::vector<TensorInfo> tensors);
 
   const std::string& folder() const { return folder_; }  // after following refs/main
   const std::vector<Shard>& shards() const { return shards_; }

@@ -9,7 +9,6 @@
 #include "base/join.h"
 #include "base/json_sax.h"
 #include "base/log.h"
-#include "checkpoint/problem_list.h"
 
 namespace fathom {
 
@@ -128,7 +127,7 @@ class Checker {
   Checker(const Checkpoint& checkpoint, const DeepseekConfig& config)
       : checkpoint_(checkpoint), config_(config) {}
 
-  TensorReport run() {
+  TensorComparison run() {
     bool any_mtp = false;
     for (const TensorInfo& tensor : checkpoint_.tensors()) {
       any_mtp |= names::layer_of(tensor.name) == config_.num_hidden_layers;
@@ -147,9 +146,20 @@ class Checker {
       check(expected);
     }
     report.unexpected = unexpected();
-    problems_.fail_if_any(checkpoint_.folder());
-    warn_of(report.unexpected);
-    return report;
+    return {std::move(report), std::move(problems_)};
+  }
+
+  void warn_of(const std::vector<std::string>& unexpected) const {
+    if (unexpected.empty()) return;
+    constexpr size_t kNamed = 5;
+    std::vector<std::string> some;
+    for (const std::string& name : unexpected) {
+      if (some.size() == kNamed) break;
+      some.push_back(quoted_for_message(name));
+    }
+    log::warning("{}: {} tensor{} not used: {}{}", checkpoint_.folder(), unexpected.size(),
+                 unexpected.size() == 1 ? " is" : "s are", join(some, ", "),
+                 unexpected.size() > kNamed ? ", ..." : "");
   }
 
  private:
@@ -253,19 +263,6 @@ class Checker {
     return found;
   }
 
-  void warn_of(const std::vector<std::string>& unexpected) const {
-    if (unexpected.empty()) return;
-    constexpr size_t kNamed = 5;
-    std::vector<std::string> some;
-    for (const std::string& name : unexpected) {
-      if (some.size() == kNamed) break;
-      some.push_back(quoted_for_message(name));
-    }
-    log::warning("{}: {} tensor{} not used: {}{}", checkpoint_.folder(), unexpected.size(),
-                 unexpected.size() == 1 ? " is" : "s are", join(some, ", "),
-                 unexpected.size() > kNamed ? ", ..." : "");
-  }
-
   const Checkpoint& checkpoint_;
   const DeepseekConfig& config_;
   std::unordered_set<std::string_view> known_;  // views into the checkpoint's names
@@ -298,6 +295,15 @@ std::vector<ExpectedTensor> expected_deepseek_tensors(const DeepseekConfig& conf
 }
 
 TensorReport check_deepseek_tensors(const Checkpoint& checkpoint, const DeepseekConfig& config) {
+  Checker checker(checkpoint, config);
+  TensorComparison comparison = checker.run();
+  comparison.problems.fail_if_any(checkpoint.folder());
+  checker.warn_of(comparison.report.unexpected);
+  return std::move(comparison.report);
+}
+
+TensorComparison compare_deepseek_tensors(const Checkpoint& checkpoint,
+                                          const DeepseekConfig& config) {
   return Checker(checkpoint, config).run();
 }
 

@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
+#include "checkpoint/problem_list.h"
 
 namespace fathom {
 
@@ -45,5 +46,14 @@ struct TensorReport {
   std::vector<std::string> unexpected;
 };
 TensorReport check_deepseek_tensors(const Checkpoint& checkpoint, const DeepseekConfig& config);
+
+// The same comparison, for those who list what is wrong: nothing is thrown, and unexpected tensors
+// are not warned of. Kinds of problems are "missing", "wrong shape", "wrong dtype" and "no scale".
+struct TensorComparison {
+  TensorReport report;
+  ProblemList problems;
+};
+TensorComparison compare_deepseek_tensors(const Checkpoint& checkpoint,
+                                          const DeepseekConfig& config);
 
 }  // namespace fathom

@@ -9,9 +9,16 @@ namespace fathom {
 
 class ProblemList {
  public:
+  struct Problem {
+    std::string kind;
+    std::string tensor;
+    std::string detail;
+  };
+
   // `kind` ("missing", "wrong shape") and `tensor` group similar problems; `detail` is shown.
   void add(std::string_view kind, const std::string& tensor, const std::string& detail);
   bool empty() const { return problems_.empty(); }
+  const std::vector<Problem>& all() const { return problems_; }
 
   // Error(input) with every problem on a line of its own, or from kMostLines problems on with one
   // line for each kind and family of names (layer and expert numbers set aside).
@@ -21,11 +28,6 @@ class ProblemList {
   static constexpr size_t kMostLines = 100;
   static constexpr size_t kMostFamilies = 20;
 
-  struct Problem {
-    std::string kind;
-    std::string tensor;
-    std::string detail;
-  };
   std::vector<std::string> each() const;
   std::vector<std::string> by_family() const;
 

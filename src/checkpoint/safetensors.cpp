@@ -60,8 +60,10 @@ class HeaderHandler {
  public:
   using Json = nlohmann::json;
 
-  HeaderHandler(std::string_view text, uint64_t file_size, const std::string& path)
-      : text_(text), path_(path), where_(path + " header") {
+  // Where `problems` is not null, wrong places go there instead of being thrown.
+  HeaderHandler(std::string_view text, uint64_t file_size, const std::string& path,
+                std::vector<ExtentProblem>* problems)
+      : text_(text), path_(path), where_(path + " header"), problems_(problems) {
     header_.header_bytes = text.size();
     data_begin_ = kLengthBytes + text.size();
     data_bytes_ = file_size - data_begin_;
@@ -232,10 +234,13 @@ class HeaderHandler {
                          shape_text(tensor_.shape), wanted, begin, end, end - begin));
     }
     if (end > data_bytes_) {
-      refuse(
-          fmt::format("its data end at byte {} of {}; the file is cut short or the header is "
-                      "wrong",
-                      end, data_bytes_));
+      const std::string what =
+          fmt::format("its data end at byte {} of {}; the file is cut short or the header is wrong",
+                      end, data_bytes_);
+      // Numbers so large would not survive being added up.
+      if (problems_ == nullptr || end > uint64_t{1} << 62) refuse(what);
+      problems_->push_back({ExtentProblem::Kind::beyond_file, tensor_.name,
+                            data_begin_ + std::max(begin, data_bytes_), what});
     }
     tensor_.offset = data_begin_ + begin;
     tensor_.bytes = wanted;
@@ -300,31 +305,39 @@ class HeaderHandler {
     for (size_t i = 1; i < order.size(); ++i) {
       const TensorInfo& before = tensors[order[i - 1]];
       const TensorInfo& after = tensors[order[i]];
-      if (before.offset + before.bytes > after.offset) {
-        fail_input("{}: tensors {} and {} overlap at offset {}", path_,
-                   quoted_for_message(before.name), quoted_for_message(after.name), after.offset);
-      }
+      if (before.offset + before.bytes <= after.offset) continue;
+      const std::string what =
+          fmt::format("tensors {} and {} overlap at offset {}", quoted_for_message(before.name),
+                      quoted_for_message(after.name), after.offset);
+      if (problems_ == nullptr) fail_input("{}: {}", path_, what);
+      problems_->push_back({ExtentProblem::Kind::overlap, after.name, after.offset,
+                            fmt::format("it overlaps tensor {}", quoted_for_message(before.name))});
     }
   }
 
   // Gaps may align tensors; bytes behind the last one are of another file or another version of it.
   void check_end() const {
     uint64_t end = data_begin_;
+    const TensorInfo* last = nullptr;
     for (const TensorInfo& tensor : header_.tensors) {
+      if (tensor.offset + tensor.bytes > end) last = &tensor;
       end = std::max(end, tensor.offset + tensor.bytes);
     }
     const uint64_t file_end = data_begin_ + data_bytes_;
-    if (end < file_end) {
-      fail_input(
-          "{}: {} bytes follow the last tensor, which ends at offset {}: the file is not the "
-          "one that its header describes",
-          path_, file_end - end, end);
-    }
+    if (end >= file_end) return;
+    const std::string what = fmt::format(
+        "{} bytes follow the last tensor, which ends at offset {}: the file is not the one that "
+        "its header describes",
+        file_end - end, end);
+    if (problems_ == nullptr) fail_input("{}: {}", path_, what);
+    problems_->push_back(
+        {ExtentProblem::Kind::trailing_bytes, last != nullptr ? last->name : "", end, what});
   }
 
   std::string_view text_;
   const std::string& path_;
   std::string where_;
+  std::vector<ExtentProblem>* problems_;
   uint64_t data_begin_ = 0;
   uint64_t data_bytes_ = 0;
   const char* reached_ = nullptr;
@@ -361,6 +374,14 @@ std::string_view recognise(std::string_view beginning) {
   return "";
 }
 
+SafetensorsHeader parse_header(std::string_view json, uint64_t file_size, const std::string& path,
+                               std::vector<ExtentProblem>* problems) {
+  if (file_size < kLengthBytes || json.size() > file_size - kLengthBytes) {
+    fail_input("{}: a header of {} bytes does not fit a file of {}", path, json.size(), file_size);
+  }
+  return HeaderHandler(json, file_size, path, problems).take();
+}
+
 }  // namespace
 
 std::string_view dtype_name(Dtype dtype) { return entry_of(dtype).name; }
@@ -368,13 +389,14 @@ int64_t dtype_bytes(Dtype dtype) { return entry_of(dtype).bytes; }
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_size,
                                            const std::string& path) {
-  if (file_size < kLengthBytes || json.size() > file_size - kLengthBytes) {
-    fail_input("{}: a header of {} bytes does not fit a file of {}", path, json.size(), file_size);
-  }
-  return HeaderHandler(json, file_size, path).take();
+  return parse_header(json, file_size, path, nullptr);
 }
 
 SafetensorsHeader read_safetensors_header(const File& file) {
+  return read_safetensors_header(file, nullptr);
+}
+
+SafetensorsHeader read_safetensors_header(const File& file, std::vector<ExtentProblem>* problems) {
   const std::string& path = file.path();
   if (file.size() == 0) fail_input("{}: the file is empty", path);
   std::string beginning(static_cast<size_t>(std::min<uint64_t>(file.size(), 64)), '\0');
@@ -401,7 +423,7 @@ SafetensorsHeader read_safetensors_header(const File& file) {
   }
   std::string json(static_cast<size_t>(length), '\0');
   file.read_at(kLengthBytes, std::as_writable_bytes(std::span(json)));
-  return parse_safetensors_header(json, file.size(), path);
+  return parse_header(json, file.size(), path, problems);
 }
 
 }  // namespace fathom

@@ -59,4 +59,16 @@ SafetensorsHeader read_safetensors_header(const File& file);
 SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_size,
                                            const std::string& path);
 
+// What is wrong with the place of a tensor in a file whose header can be read.
+struct ExtentProblem {
+  enum class Kind : uint8_t { beyond_file, overlap, trailing_bytes };
+  Kind kind = Kind::beyond_file;
+  std::string tensor;   // the later one of two that overlap, the last one before trailing bytes
+  uint64_t offset = 0;  // in the file, where it begins to be wrong
+  std::string what;
+};
+// The same for files that are examined and not used: wrong places are collected, and tensors may
+// reach beyond the file's end.
+SafetensorsHeader read_safetensors_header(const File& file, std::vector<ExtentProblem>* problems);
+
 }  // namespace fathom
