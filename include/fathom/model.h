@@ -25,6 +25,10 @@ namespace fathom {
 
 enum class KvPrecision { f32, bf16, int8 };
 
+// How the head, or the embedding, is kept in memory: as stored, or quantised at load to 8 bits with
+// a scale for each row. Another precision gives other logits.
+enum class WeightPrecision { native, int8 };
+
 // Whether generation drafts tokens with the multi-token-prediction layer and verifies them, which
 // changes no token. automatic: measured, and done only where it is faster.
 enum class Speculation { off, on, automatic };
@@ -44,8 +48,12 @@ struct LoadOptions {
   int threads = 0;      // 0: every processor this process may use
   std::string kernels;  // "reference", "avx2", "avx512", "neon"; "": the fastest that runs here
   KvPrecision kv = KvPrecision::bf16;
-  int64_t context = 0;  // most tokens of one sequence; 0: decided from the folder's files
-  bool mtp = false;     // load the multi-token-prediction layer too
+  // Where head and embedding are one tensor, both must be the same (Error(usage) otherwise).
+  WeightPrecision head = WeightPrecision::native;
+  WeightPrecision embed =
+      WeightPrecision::native;  // int8: in memory, also where experts are on disk
+  int64_t context = 0;          // most tokens of one sequence; 0: decided from the folder's files
+  bool mtp = false;             // load the multi-token-prediction layer too
   // on: loads that layer too, and a folder without it is refused. automatic: loads it where there
   // is one.
   Speculation speculation = Speculation::off;
@@ -234,6 +242,8 @@ struct ModelInfo {
   double load_seconds = 0;
   bool has_mtp = false;
   KvPrecision kv = KvPrecision::bf16;
+  WeightPrecision head = WeightPrecision::native;
+  WeightPrecision embed = WeightPrecision::native;
   uint64_t kv_bytes_per_token = 0;
   ContextDecision context;
   uint64_t memory_budget = 0;

@@ -101,6 +101,7 @@ class Limit {
     reader_options.mode = io_mode_named(options.io);
     const std::unique_ptr<ExtentReader> reader = open_extent_reader(reader_options);
     const Buffer memory(std::max<size_t>(this->memory(), size_t{4} << 20));
+    touch(memory.bytes());
     ReadLoad load;
     load.next = [this](size_t) { return std::optional(subject_.next_of_expert()); };
     load.slots = subject_.expert_slots();
@@ -123,8 +124,8 @@ void leave_room(ModelOptions* options, const Limit& limit) {
   if (options->ram > limit.memory()) options->ram -= limit.memory();
 }
 
-// Weights that a token passes through, bytes as stored: all but the embedding, and of the routed
-// experts those that it goes to.
+// Weights that a token passes through, bytes as they are kept: all but the embedding, and of the
+// routed experts those that it goes to.
 struct TokenBytes {
   uint64_t resident = 0;
   uint64_t dense = 0;   // of it, dense layers and shared experts
@@ -135,18 +136,22 @@ struct TokenBytes {
   int64_t layers = 0;
 };
 
-TokenBytes token_bytes(const std::string& folder) {
-  const Checkpoint checkpoint = Checkpoint::open(folder);
+TokenBytes token_bytes(const ModelInfo& info) {
+  const Checkpoint checkpoint = Checkpoint::open(info.folder);
   const std::string path = checkpoint.folder() + "/config.json";
   const DeepseekConfig config = parse_deepseek_config(read_text(path), path);
   const Footprint footprint = footprint_of(checkpoint, config);
   TokenBytes bytes;
   bytes.dense = footprint.of(WeightFamily::dense_mlp, false) +
                 footprint.of(WeightFamily::shared_experts, false);
-  const uint64_t head = footprint.of(WeightFamily::head, false);
+  uint64_t head = footprint.of(WeightFamily::head, false);
+  if (head == 0) head = footprint.of(WeightFamily::embedding, false);
+  if (info.head == WeightPrecision::int8) {
+    head = static_cast<uint64_t>(config.vocab_size) *
+           (static_cast<uint64_t>(config.hidden_size) + sizeof(float));
+  }
   bytes.resident = footprint.of(WeightFamily::attention, false) + bytes.dense +
-                   footprint.of(WeightFamily::router, false) +
-                   (head > 0 ? head : footprint.of(WeightFamily::embedding, false));
+                   footprint.of(WeightFamily::router, false) + head;
   bytes.layers = config.num_hidden_layers;
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     bytes.moe_layers += config.is_moe_layer(layer) ? 1 : 0;
@@ -203,17 +208,18 @@ std::string stats_text(const Measured& m) {
 int run_command(const BenchDecodeOptions& given, Output& output) {
   BenchDecodeOptions options = given;
   options.model.sequences = *std::max_element(given.sequences.begin(), given.sequences.end());
-  if (options.model.context == 0) options.model.context = options.prompt + options.tokens + 1;
+  if (options.model.context == 0) options.model.context = options.prompt + options.tokens + 2;
   Limit limit(model_folder(options.model.folder));
   leave_room(&options.model, limit);
   Model model = load_model(options.model, options.output, TextNeeds::none);
-  const TokenBytes bytes = token_bytes(model.info().folder);
+  const TokenBytes bytes = token_bytes(model.info());
   std::string runs = "[";
   for (const int64_t sequences : options.sequences) {
     const double before_limit = limit.measure(model, options.model, options.limit_seconds);
+    // One token more than are timed: no sequence ends, and leaves, in a pass that counts.
     Scheduler scheduler(model, {.parallel = sequences});
     for (int64_t i = 0; i < sequences; ++i) {
-      scheduler.add(request_for(prompt_ids(model, options.prompt, i), options.tokens + 1), 1,
+      scheduler.add(request_for(prompt_ids(model, options.prompt, i), options.tokens + 2), 1,
                     [](int64_t, GenerateResult&& result) {
                       if (result.error) throw Error(*result.error);
                     });
@@ -289,6 +295,8 @@ int run_command(const BenchDecodeOptions& given, Output& output) {
                      .text("model", model.info().name)
                      .text("kernels", model.info().kernels)
                      .integer("threads", model.info().threads)
+                     .text("head", precision_name(model.info().head))
+                     .text("embed", precision_name(model.info().embed))
                      .natural("memory_budget", model.info().memory_budget)
                      .natural("peak_memory", end.peak_memory)
                      .natural("expert_slots", end.expert_slots)
@@ -308,7 +316,7 @@ int run_command(const BenchPrefillOptions& given, Output& output) {
   Limit limit(model_folder(options.model.folder));
   leave_room(&options.model, limit);
   Model model = load_model(options.model, options.output, TextNeeds::none);
-  const TokenBytes bytes = token_bytes(model.info().folder);
+  const TokenBytes bytes = token_bytes(model.info());
   const double before_limit = limit.measure(model, options.model, options.limit_seconds);
   const double peak = measure_multiply_add_peak(kernels_named(model.info().kernels),
                                                 model.info().threads, options.limit_seconds);
@@ -343,6 +351,8 @@ int run_command(const BenchPrefillOptions& given, Output& output) {
                      .text("model", model.info().name)
                      .text("kernels", model.info().kernels)
                      .integer("threads", model.info().threads)
+                     .text("head", precision_name(model.info().head))
+                     .text("embed", precision_name(model.info().embed))
                      .integer("tokens", options.prompt)
                      .number("seconds", m.seconds)
                      .object("parts", parts_json(m))

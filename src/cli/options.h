@@ -22,6 +22,8 @@ struct ModelOptions {
   int threads = 0;
   std::string kernels;
   KvPrecision kv = KvPrecision::bf16;
+  WeightPrecision head = WeightPrecision::native;
+  WeightPrecision embed = WeightPrecision::native;
   int64_t context = 0;
   uint64_t ram = 0;  // bytes; 0: what is available, less a reserve
   int64_t prefill_chunk = 0;

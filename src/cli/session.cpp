@@ -65,6 +65,10 @@ const char* kv_name(KvPrecision kv) {
   return "";
 }
 
+const char* precision_name(WeightPrecision precision) {
+  return precision == WeightPrecision::int8 ? "int8" : "native";
+}
+
 Model load_model(const ModelOptions& options, const OutputOptions& output, TextNeeds needs,
                  bool mtp) {
   LoadOptions load;
@@ -73,6 +77,8 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   load.threads = options.threads;
   load.kernels = options.kernels;
   load.kv = options.kv;
+  load.head = options.head;
+  load.embed = options.embed;
   load.context = options.context;
   load.ram = options.ram;
   load.prefill_chunk = options.prefill_chunk;
@@ -92,9 +98,11 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   const ModelInfo& info = model.info();
   log::info("model    {} ({}): {} of weights, loaded in {}", info.name, info.architecture,
             format_size(info.weight_bytes), format_duration(info.load_seconds));
-  log::info("compute  {} kernels, {} thread{}, KV cache {} ({} per token)", info.kernels,
+  log::info("compute  {} kernels, {} thread{}, KV cache {} ({} per token){}{}", info.kernels,
             info.threads, info.threads == 1 ? "" : "s", kv_name(info.kv),
-            format_size(info.kv_bytes_per_token));
+            format_size(info.kv_bytes_per_token),
+            info.head == WeightPrecision::int8 ? ", head int8" : "",
+            info.embed == WeightPrecision::int8 ? ", embedding int8" : "");
   log::info("context  {} tokens: {}", info.context.tokens, info.context.reason);
   if (options.ram > 0 || info.experts_on_disk) log::info("memory   {}", memory_line(info));
   if (info.experts_on_disk) log::info("experts  {}", info.experts);

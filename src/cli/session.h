@@ -23,6 +23,7 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
 void settle_sampling(AskOptions& ask, const std::string& folder, const OutputOptions& output);
 
 const char* kv_name(KvPrecision kv);
+const char* precision_name(WeightPrecision precision);
 
 // Error(io) where a file cannot be created at `path` because its folder is missing: said before the
 // work that the file is for.

@@ -22,6 +22,12 @@ KvPrecision parse_kv(const std::string& value) {
   fail_usage("--kv: '{}' is none of f32, bf16, int8", value);
 }
 
+WeightPrecision parse_weight_precision(const std::string& value, const char* option) {
+  if (value == "native") return WeightPrecision::native;
+  if (value == "int8") return WeightPrecision::int8;
+  fail_usage("{}: '{}' is none of native, int8", option, value);
+}
+
 ExpertsPlace parse_place(const std::string& value) {
   if (value == "auto") return ExpertsPlace::automatic;
   if (value == "memory") return ExpertsPlace::memory;
@@ -136,6 +142,16 @@ void add_model(OptionSet& set, ModelOptions* model, const std::string& context_h
   add_kernels(set, &model->kernels);
   set.value("--kv", "FORMAT", "How the latent cache is kept: f32, bf16 (default) or int8",
             [model](const std::string& value) { model->kv = parse_kv(value); });
+  set.value(
+      "--head", "FORMAT",
+      "How the head is kept: native (default: as stored) or int8, which takes half of BF16's "
+      "memory and time and gives slightly other logits",
+      [model](const std::string& value) { model->head = parse_weight_precision(value, "--head"); });
+  set.value("--embed", "FORMAT",
+            "The same for the embedding; int8 keeps it in memory, also where experts are on disk",
+            [model](const std::string& value) {
+              model->embed = parse_weight_precision(value, "--embed");
+            });
   set.value("--ctx", "N", context_help, [model](const std::string& value) {
     model->context = parse_token_count(value, "--ctx");
   });

@@ -111,6 +111,8 @@ void Engine::load(const Checkpoint& checkpoint, const LoadOptions& options) {
       options.kernels.empty() ? best_kernels() : kernels_named(options.kernels);
   info_.kernels = kernels.name;
   info_.kv = options.kv;
+  info_.head = options.head;
+  info_.embed = options.embed;
   WeightChoice choice;
   const MemoryPlan plan = this->plan(checkpoint, options, &choice);
   info_.memory_budget = plan.budget.bytes;
@@ -157,6 +159,14 @@ MemoryPlan Engine::plan(const Checkpoint& checkpoint, const LoadOptions& options
   needs.config = &config_;
   needs.footprint = footprint_of(checkpoint, config_);
   needs.tied = has_tied_head(checkpoint, config_);
+  if (needs.tied && options.head != options.embed) {
+    fail_usage("{}: head and embedding are one tensor: --head and --embed must be the same",
+               info_.folder);
+  }
+  needs.int8_head = options.head == WeightPrecision::int8;
+  needs.int8_embedding = options.embed == WeightPrecision::int8;
+  choice->int8_head = needs.int8_head;
+  choice->int8_embedding = needs.int8_embedding;
   needs.context = info_.context.tokens;
   needs.sequences = std::max<int64_t>(options.sequences, 1);
   needs.row_chunk = row_chunk_of(options);

@@ -63,8 +63,18 @@ class Planner {
     const auto one = [&](WeightFamily family, bool mtp_too) {
       return needs_.footprint.of(family, mtp_too);
     };
-    add("head", needs_.tied ? one(WeightFamily::embedding, false)
-                            : one(WeightFamily::head, needs_.mtp && needs_.mtp_own_head));
+    const bool own_head = needs_.mtp && needs_.mtp_own_head;
+    const bool own_embedding = needs_.mtp && needs_.mtp_own_embedding;
+    if (needs_.int8_head) {
+      add("head (int8)", int8_table(own_head ? 2 : 1));
+    } else {
+      add("head",
+          needs_.tied ? one(WeightFamily::embedding, false) : one(WeightFamily::head, own_head));
+    }
+    // In memory wherever experts are.
+    if (needs_.int8_embedding && !needs_.tied) {
+      add("embedding (int8)", int8_table(own_embedding ? 2 : 1));
+    }
     plan_.kv_pages = needs_.sequences * ((needs_.context + kPagePositions - 1) / kPagePositions);
     add(needs_.sequences == 1
             ? fmt::format("KV cache (--ctx {})", needs_.context)
@@ -79,8 +89,8 @@ class Planner {
     const uint64_t least = kLeastExpertSlots * needs_.slot_bytes;
     decide_prefill_chunk(least);
 
-    const uint64_t embedding =
-        needs_.tied ? 0 : one(WeightFamily::embedding, needs_.mtp && needs_.mtp_own_embedding);
+    const bool stored_embedding = !needs_.tied && !needs_.int8_embedding;
+    const uint64_t embedding = stored_embedding ? one(WeightFamily::embedding, own_embedding) : 0;
     const uint64_t routed = one(WeightFamily::routed_experts, needs_.mtp);
     const bool all_fit = plan_.needed() + embedding + routed <= plan_.budget.bytes;
     plan_.experts = place == ExpertsPlace::automatic
@@ -88,13 +98,13 @@ class Planner {
                         : place;
     if (needs_.experts == 0) plan_.experts = ExpertsPlace::memory;
     if (plan_.experts == ExpertsPlace::memory) {
-      if (!needs_.tied) add("embedding", embedding);
+      add("embedding", embedding);
       if (routed > 0) add("routed experts", routed);
       if (plan_.needed() > plan_.budget.bytes) refuse(folder);
       return std::move(plan_);
     }
     // A row of the embedding is a few KB and read in no time, while memory saves reading experts.
-    plan_.embedding_on_disk = !needs_.tied;
+    plan_.embedding_on_disk = stored_embedding;
     const uint64_t fixed = plan_.needed();
     const uint64_t most = needs_.most_slots > 0 ? needs_.most_slots : needs_.experts;
     const uint64_t all = std::clamp(most, kLeastExpertSlots, needs_.experts) * needs_.slot_bytes;
@@ -114,6 +124,12 @@ class Planner {
     if (bytes > 0) plan_.shares.push_back({name, bytes});
   }
 
+  // `copies` of a matrix of the vocabulary in 8 bits: bytes, and a scale for each row.
+  uint64_t int8_table(uint64_t copies) const {
+    const DeepseekConfig& config = *needs_.config;
+    return copies * natural(config.vocab_size) * (natural(config.hidden_size) + sizeof(float));
+  }
+
   void decide_prefill_chunk(uint64_t least_experts) {
     const uint64_t per_row = sweep_bytes_per_row(*needs_.config);
     int64_t chunk =
@@ -131,9 +147,9 @@ class Planner {
   [[noreturn]] void refuse(const std::string& folder) const {
     fail_input(
         "{}: this takes {} of memory, and the budget is {} ({}):{}\n  what helps: a smaller --ctx, "
-        "--kv int8, --prefill-chunk, fewer sequences at once{}, a larger --ram",
+        "--kv int8, {}--prefill-chunk, fewer sequences at once{}, a larger --ram",
         folder, format_size(plan_.needed()), format_size(plan_.budget.bytes), plan_.budget.reason,
-        table(plan_.shares),
+        table(plan_.shares), needs_.int8_head || needs_.tied ? "" : "--head int8, ",
         plan_.experts == ExpertsPlace::memory && needs_.experts > 0 ? ", --experts disk" : "");
   }
 

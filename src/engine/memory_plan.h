@@ -23,7 +23,9 @@ struct MemoryNeeds {
   bool mtp = false;           // the MTP layer is loaded
   bool mtp_own_head = false;  // its head differs from the main one
   bool mtp_own_embedding = false;
-  bool tied = false;           // head and embedding are one tensor
+  bool tied = false;       // head and embedding are one tensor
+  bool int8_head = false;  // made 8 bits at load
+  bool int8_embedding = false;
   uint64_t slot_bytes = 0;     // memory of one streamed expert
   uint64_t store_scratch = 0;  // what a store of streamed experts takes besides its slots
   uint64_t most_slots = 0;     // 0: as many as fit

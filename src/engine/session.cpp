@@ -16,7 +16,9 @@ namespace {
 
 SnapshotTag tag_of(Engine& engine) {
   SnapshotTag tag;
+  // What is cached depends on the embedding's precision, and not on the head's.
   tag.identity = engine.info().identity;
+  if (engine.info().embed == WeightPrecision::int8) tag.identity += " with --embed int8";
   tag.layout = engine.pages()->layout();
   tag.main_layers = engine.config().num_hidden_layers;
   tag.most_rows = engine.info().context.tokens;

@@ -9,9 +9,11 @@
 #include "base/error.h"
 #include "base/extent_reader.h"
 #include "base/progress.h"
+#include "base/units.h"
 #include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/fp8_check.h"
 #include "numerics/half.h"
+#include "numerics/int8_row.h"
 
 namespace fathom {
 namespace {
@@ -74,6 +76,30 @@ WeightView WeightLoader::matrix(const std::string& name) {
   return view;
 }
 
+uint64_t WeightLoader::Item::row_bytes() const {
+  return tensor->bytes / static_cast<uint64_t>(tensor->shape.at(0));
+}
+
+WeightView WeightLoader::quantised_matrix(const std::string& name) {
+  const TensorInfo& stored = tensor(name);
+  if (weight_format_of(stored) == WeightFormat::fp8_block) {
+    fail_input("{}: tensor {}: {} has 8 bits already", checkpoint_->folder(), name,
+               dtype_name(stored.dtype));
+  }
+  const int64_t rows = stored.shape.at(0);
+  const int64_t cols = stored.shape.at(1);
+  const auto scale_bytes = static_cast<size_t>(rows) * sizeof(float);
+  std::byte* to = memory_.emplace_back(static_cast<size_t>(rows * cols)).data();
+  std::byte* scales = memory_.emplace_back(scale_bytes).data();
+  items_.push_back({&stored, to, scales});
+  bytes_ += stored.bytes;
+  if (rows > 0 && items_.back().row_bytes() > kReadBytes) {
+    fail_input("{}: tensor {}: rows of {} are too wide to be made int8", checkpoint_->folder(),
+               name, format_size(items_.back().row_bytes()));
+  }
+  return WeightView::int8_rows(rows, cols, to, scales);
+}
+
 const float* WeightLoader::vector(const std::string& name) {
   const TensorInfo& stored = tensor(name);
   const std::byte* from = add(stored);
@@ -95,9 +121,10 @@ std::vector<WeightLoader::Read> WeightLoader::plan_reads() {
     const TensorInfo& tensor = *item.tensor;
     for (uint64_t begin = 0; begin < tensor.bytes;) {
       const uint64_t offset = tensor.offset + begin;
-      // Cut between elements.
+      // Cut between elements, or between rows.
+      const uint64_t cut = item.scales != nullptr ? item.row_bytes() : kCut;
       const auto fits = [&](uint64_t room) {
-        return tensor.bytes - begin <= room ? tensor.bytes - begin : room / kCut * kCut;
+        return tensor.bytes - begin <= room ? tensor.bytes - begin : room / cut * cut;
       };
       const bool joins = !reads.empty() && reads.back().shard == tensor.shard &&
                          offset <= reads.back().offset + reads.back().bytes + kMostGap &&
@@ -117,24 +144,60 @@ std::vector<WeightLoader::Read> WeightLoader::plan_reads() {
 
 // Checks what has landed and copies it to where it belongs.
 void WeightLoader::take(const Read& read, const std::byte* landed, ThreadPool& pool) const {
-  const Shard& shard = checkpoint_->shards()[static_cast<size_t>(read.shard)];
   for (const Part& part : read.parts) {
-    const TensorInfo& tensor = *part.item->tensor;
-    const auto size = static_cast<uint64_t>(dtype_bytes(tensor.dtype));
-    const auto pieces = static_cast<int64_t>((part.bytes + kTakeBytes - 1) / kTakeBytes);
-    pool.parallel_for(pieces, [&](int64_t piece, int) {
-      const uint64_t first = static_cast<uint64_t>(piece) * kTakeBytes;
-      const uint64_t count = std::min(kTakeBytes, part.bytes - first);
-      std::byte* to = part.item->to + part.begin + first;
-      std::memcpy(to, landed + part.at + first, count);
-      if (const std::optional<uint64_t> at = find_not_finite(tensor.dtype, {to, count})) {
-        const uint64_t element = (part.begin + first) / size + *at;
-        fail_input("{}: tensor {}: element {} (file offset {}) is {}", shard.file.path(),
-                   tensor.name, element, tensor.offset + element * size,
-                   tensor.dtype == Dtype::f8_e4m3 ? "the FP8 code for NaN" : "not a finite number");
-      }
-    });
+    if (part.item->scales != nullptr) {
+      take_quantised(part, landed + part.at, pool);
+    } else {
+      take_stored(part, landed + part.at, pool);
+    }
   }
+}
+
+void WeightLoader::take_stored(const Part& part, const std::byte* landed, ThreadPool& pool) const {
+  const auto pieces = static_cast<int64_t>((part.bytes + kTakeBytes - 1) / kTakeBytes);
+  pool.parallel_for(pieces, [&](int64_t piece, int) {
+    const uint64_t first = static_cast<uint64_t>(piece) * kTakeBytes;
+    const uint64_t count = std::min(kTakeBytes, part.bytes - first);
+    std::byte* to = part.item->to + part.begin + first;
+    std::memcpy(to, landed + first, count);
+    check_finite(*part.item->tensor, part.begin + first, {to, count});
+  });
+}
+
+void WeightLoader::take_quantised(const Part& part, const std::byte* landed,
+                                  ThreadPool& pool) const {
+  const Item& item = *part.item;
+  const uint64_t row_bytes = item.row_bytes();
+  const uint64_t rows = part.bytes / row_bytes;
+  const uint64_t first_row = part.begin / row_bytes;
+  const uint64_t step = std::max<uint64_t>(kTakeBytes / row_bytes, 1);
+  const int64_t cols = item.tensor->shape.at(1);
+  pool.parallel_for(static_cast<int64_t>((rows + step - 1) / step), [&](int64_t piece, int) {
+    std::vector<float> values(static_cast<size_t>(cols));
+    const uint64_t first = static_cast<uint64_t>(piece) * step;
+    for (uint64_t i = first; i < std::min(first + step, rows); ++i) {
+      const std::byte* from = landed + i * row_bytes;
+      check_finite(*item.tensor, part.begin + i * row_bytes, {from, row_bytes});
+      widen(item.tensor->dtype, from, cols, values.data());
+      const uint64_t row = first_row + i;
+      const float scale =
+          quantise_int8_row(values.data(), cols, item.to + row * static_cast<uint64_t>(cols));
+      std::memcpy(item.scales + row * sizeof scale, &scale, sizeof scale);
+    }
+  });
+}
+
+// `bytes` begin at byte `begin` of the tensor.
+void WeightLoader::check_finite(const TensorInfo& tensor, uint64_t begin,
+                                std::span<const std::byte> bytes) const {
+  const std::optional<uint64_t> at = find_not_finite(tensor.dtype, bytes);
+  if (!at) return;
+  const auto size = static_cast<uint64_t>(dtype_bytes(tensor.dtype));
+  const uint64_t element = begin / size + *at;
+  fail_input("{}: tensor {}: element {} (file offset {}) is {}",
+             checkpoint_->shards()[static_cast<size_t>(tensor.shard)].file.path(), tensor.name,
+             element, tensor.offset + element * size,
+             tensor.dtype == Dtype::f8_e4m3 ? "the FP8 code for NaN" : "not a finite number");
 }
 
 void WeightLoader::load(ThreadPool& pool, const std::string& label, const CancelToken* cancel) {

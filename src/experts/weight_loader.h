@@ -1,6 +1,7 @@
-// Weights from a checkpoint into memory, as stored.
+// Weights from a checkpoint into memory, as stored or in 8 bits.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class WeightLoader {
 
   // A matrix as stored, with its scales where it is FP8. Its bytes are valid after load().
   WeightView matrix(const std::string& name);
+  // The matrix in format int8_row (numerics/int8_row.h), whatever float format it is stored in.
+  // Rows are quantised as they land: the stored tensor is never whole in memory.
+  WeightView quantised_matrix(const std::string& name);
   // A vector (norm weight, bias) widened to float; valid after load().
   const float* vector(const std::string& name);
 
@@ -45,6 +49,8 @@ class WeightLoader {
   struct Item {
     const TensorInfo* tensor;
     std::byte* to;
+    std::byte* scales = nullptr;  // of rows that are quantised; null: kept as stored
+    uint64_t row_bytes() const;   // as stored; of what is quantised
   };
   struct Widening {
     const TensorInfo* tensor;
@@ -67,6 +73,10 @@ class WeightLoader {
   std::byte* add(const TensorInfo& tensor);
   const TensorInfo& tensor(const std::string& name) const;
   std::vector<Read> plan_reads();
+  void take_stored(const Part& part, const std::byte* landed, ThreadPool& pool) const;
+  void take_quantised(const Part& part, const std::byte* landed, ThreadPool& pool) const;
+  void check_finite(const TensorInfo& tensor, uint64_t begin,
+                    std::span<const std::byte> bytes) const;
   void take(const Read& read, const std::byte* landed, ThreadPool& pool) const;
 
   const Checkpoint* checkpoint_;

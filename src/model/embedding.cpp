@@ -1,10 +1,12 @@
 #include "model/embedding.h"
 
+#include <cstring>
 #include <optional>
 
 #include "base/error.h"
 #include "checkpoint/fp8_check.h"
 #include "experts/weight_loader.h"
+#include "numerics/int8_row.h"
 
 namespace fathom {
 
@@ -19,6 +21,12 @@ Embedding::Embedding(const Checkpoint& checkpoint, const TensorInfo& tensor)
 }
 
 void Embedding::row(int64_t token, float* out) const {
+  if (table_.format == WeightFormat::int8_row) {
+    float scale;
+    std::memcpy(&scale, table_.scale + token * static_cast<int64_t>(sizeof scale), sizeof scale);
+    widen_int8_row(table_.data + token * table_.row_bytes(), scale, table_.cols, out);
+    return;
+  }
   if (!on_disk()) {
     widen(table_.format, table_.data + token * table_.row_bytes(), table_.cols, out);
     return;

@@ -16,15 +16,16 @@ namespace fathom {
 class Embedding {
  public:
   Embedding() = default;
-  // `table` is in memory that outlives this; bf16, f16 or f32.
+  // `table` is in memory that outlives this; bf16, f16, f32 or int8_row.
   explicit Embedding(const WeightView& table) : table_(table) {}
   // The rows of a tensor of a checkpoint, which need not stay open.
   Embedding(const Checkpoint& checkpoint, const TensorInfo& tensor);
 
   bool on_disk() const { return file_ != nullptr; }
   int64_t hidden() const { return table_.cols; }
-  // Widens one row into hidden() floats. From disk: Error(io) where it cannot be read, Error(input)
-  // where a value is not finite. One thread at a time.
+  // Widens one row into hidden() floats; int8_row with one rounding (value * scale). From disk:
+  // Error(io) where it cannot be read, Error(input) where a value is not finite. One thread at a
+  // time.
   void row(int64_t token, float* out) const;
 
  private:

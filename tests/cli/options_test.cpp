@@ -73,6 +73,10 @@ TEST(Options, GenerateTakesEverythingThatItNames) {
                                             "16K",
                                             "--kv",
                                             "int8",
+                                            "--head",
+                                            "int8",
+                                            "--embed",
+                                            "int8",
                                             "--threads",
                                             "3",
                                             "--kernels",
@@ -99,6 +103,8 @@ TEST(Options, GenerateTakesEverythingThatItNames) {
   EXPECT_TRUE(o.ask.ignore_eos);
   EXPECT_EQ(o.model.context, 16384);
   EXPECT_EQ(o.model.kv, KvPrecision::int8);
+  EXPECT_EQ(o.model.head, WeightPrecision::int8);
+  EXPECT_EQ(o.model.embed, WeightPrecision::int8);
   EXPECT_EQ(o.model.threads, 3);
   EXPECT_EQ(o.model.kernels, "reference");
   EXPECT_EQ(o.model.prefill_chunk, 32);
@@ -115,6 +121,8 @@ TEST(Options, WhatIsNotGivenIsLeftToTheModel) {
   EXPECT_EQ(o.ask.max_tokens, 0);
   EXPECT_EQ(o.model.context, 0);
   EXPECT_EQ(o.model.kv, KvPrecision::bf16);
+  EXPECT_EQ(o.model.head, WeightPrecision::native);
+  EXPECT_EQ(o.model.embed, WeightPrecision::native);
   EXPECT_TRUE(o.output.json);
 }
 
@@ -187,6 +195,8 @@ TEST(Options, RefusalsNameTheOption) {
       {{"generate", "--tokens", "0", "--ctx", "0"}, "--ctx: "},
       {{"generate", "--tokens", "0", "--ctx", "16X"}, "--ctx: '16X'"},
       {{"generate", "--tokens", "0", "--kv", "fp8"}, "--kv: 'fp8'"},
+      {{"generate", "--tokens", "0", "--head", "fp8"}, "--head: 'fp8'"},
+      {{"generate", "--tokens", "0", "--embed", "bf16"}, "--embed: 'bf16'"},
       {{"generate", "--tokens", "0", "--threads", "0"}, "--threads: "},
       {{"generate", "--tokens", "0", "--kernels", "sse"}, "--kernels: "},
       {{"generate", "--tokens", "0,x"}, "--tokens: 'x'"},

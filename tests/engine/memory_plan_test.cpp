@@ -109,6 +109,57 @@ TEST(MemoryPlan, ALongContextTakesThePromptInPieces) {
   EXPECT_EQ(long_context.plan(20 * kGiB).prefill_chunk, 64);
 }
 
+uint64_t share(const MemoryPlan& plan, const std::string& name) {
+  for (const MemoryShare& share : plan.shares) {
+    if (share.name == name) return share.bytes;
+  }
+  return 0;
+}
+
+TEST(MemoryPlan, AHeadOf8BitsLeavesRoomForExperts) {
+  constexpr uint64_t kTable = uint64_t{129280} * (7168 + 4);
+  const MemoryPlan stored = Released().plan(20 * kGiB);
+  Released int8;
+  int8.needs.int8_head = true;
+  const MemoryPlan head = int8.plan(20 * kGiB);
+  EXPECT_EQ(share(stored, "head"), 1'853'358'080u);
+  EXPECT_EQ(share(head, "head"), 0u);
+  EXPECT_EQ(share(head, "head (int8)"), kTable);
+  EXPECT_TRUE(head.embedding_on_disk);
+  EXPECT_GE(head.cache_bytes, stored.cache_bytes + 20 * int8.needs.slot_bytes);
+
+  // The embedding is in memory wherever experts are.
+  int8.needs.int8_embedding = true;
+  const MemoryPlan both = int8.plan(20 * kGiB);
+  EXPECT_EQ(both.experts, ExpertsPlace::disk);
+  EXPECT_FALSE(both.embedding_on_disk);
+  EXPECT_EQ(share(both, "embedding (int8)"), kTable);
+  EXPECT_LT(both.cache_bytes, head.cache_bytes);
+
+  // The MTP layer's own copies too.
+  int8.needs.mtp = int8.needs.mtp_own_head = true;
+  const MemoryPlan mtp = int8.plan(20 * kGiB);
+  EXPECT_EQ(share(mtp, "head (int8)"), 2 * kTable);
+  EXPECT_EQ(share(mtp, "embedding (int8)"), kTable);
+  int8.needs.mtp_own_embedding = true;
+  EXPECT_EQ(share(int8.plan(20 * kGiB), "embedding (int8)"), 2 * kTable);
+
+  // One tensor for both: counted once.
+  int8.needs.mtp = false;
+  int8.needs.tied = true;
+  EXPECT_EQ(share(int8.plan(20 * kGiB), "head (int8)"), kTable);
+  EXPECT_EQ(share(int8.plan(20 * kGiB), "embedding (int8)"), 0u);
+  EXPECT_EQ(share(int8.plan(1000 * kGiB), "embedding"), 0u);
+
+  Released small;
+  small.needs.footprint.main[static_cast<size_t>(WeightFamily::routed_experts)] = kGiB;
+  small.needs.int8_embedding = true;
+  const MemoryPlan resident = small.plan(25 * kGiB);
+  EXPECT_EQ(resident.experts, ExpertsPlace::memory);
+  EXPECT_EQ(share(resident, "embedding (int8)"), kTable);
+  EXPECT_EQ(share(resident, "embedding"), 0u);
+}
+
 TEST(MemoryPlan, LimitsOfTheCache) {
   Released limited;
   limited.needs.most_slots = 3;

@@ -210,6 +210,15 @@ TEST(Session, OtherModelsAndPrecisionsAreRefusedByName) {
   EXPECT_NE(refusal([&] { Session::open(int8, path); }).find("is bf16, here it is int8"),
             std::string::npos);
   LoadOptions options = tiny();
+  options.embed = WeightPrecision::int8;
+  Model embedding = Model::load(options);
+  EXPECT_NE(refusal([&] { Session::open(embedding, path); }).find("--embed int8"),
+            std::string::npos);
+  options = tiny();
+  options.head = WeightPrecision::int8;  // what is cached does not depend on it
+  Model head = Model::load(options);
+  EXPECT_FALSE(Session::open(head, path).is_new());
+  options = tiny();
   options.folder = std::string(FATHOM_TEST_DATA) + "/r1-yarn-short";
   Model other = Model::load(options);
   EXPECT_NE(refusal([&] { Session::open(other, path); }).find("another model"), std::string::npos);

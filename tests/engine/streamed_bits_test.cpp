@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "checkpoint/synth.h"
 #include "fathom/model.h"
 #include "kernels/dispatch.h"
@@ -198,6 +199,16 @@ TEST(StreamedBits, MergedWithOthersAndSpeculating) {
     EXPECT_EQ(results[1].ids, expected().greedy);
     EXPECT_EQ(results[3].ids, expected().seeded);
   }
+}
+
+// The same on every processor and with every compiler: synthesis, arithmetic and sampling are part
+// of it. A change of these numbers changes what everybody's models answer.
+TEST(StreamedBits, StoredBits) {
+  const Outcome& got = expected();
+  ASSERT_EQ(got.logits.size(), size_t{70} * 300);
+  EXPECT_EQ(hash64(std::as_bytes(std::span(got.logits))), 3839372701249977556u);
+  EXPECT_EQ(got.greedy, (std::vector<int32_t>{62, 128, 178, 218, 148, 271, 218, 96, 108, 263}));
+  EXPECT_EQ(got.seeded, (std::vector<int32_t>{255, 12, 160, 157, 276, 63, 283, 31, 107, 201}));
 }
 
 TEST(StreamedBits, TheCountersAddUp) {

@@ -16,6 +16,17 @@ GatedMlp gated_mlp_of(WeightLoader& loader, const std::string& prefix) {
           loader.matrix(prefix + ".down_proj.weight")};
 }
 
+WeightView head_of(WeightLoader& loader, const std::string& name, const WeightChoice& choice) {
+  return choice.int8_head ? loader.quantised_matrix(name) : loader.matrix(name);
+}
+
+Embedding embedding_of(WeightLoader& loader, const Checkpoint& checkpoint, const std::string& name,
+                       const WeightChoice& choice) {
+  if (choice.int8_embedding) return Embedding(loader.quantised_matrix(name));
+  if (choice.embedding_on_disk) return Embedding(checkpoint, *checkpoint.find(name));
+  return Embedding(loader.matrix(name));
+}
+
 AttentionWeights attention_of(WeightLoader& loader, const DeepseekConfig& config, int64_t layer) {
   const auto name = [layer](std::string_view rest) {
     return names::layer(layer, std::string("self_attn.") + std::string(rest));
@@ -67,16 +78,13 @@ MtpWeights mtp_of(WeightLoader& loader, const Checkpoint& checkpoint, int64_t la
   mtp.hnorm = loader.vector(names::layer(layer, "hnorm.weight"));
   mtp.eh_proj = loader.matrix(names::layer(layer, "eh_proj.weight"));
   mtp.shared_head_norm = loader.vector(names::layer(layer, "shared_head.norm.weight"));
-  const std::string embedding = names::layer(layer, kMtpEmbedding);
-  if (!choice.mtp_copies.own_embedding) {
-    mtp.embed_tokens = main.embed_tokens;
-  } else if (choice.embedding_on_disk) {
-    mtp.embed_tokens = Embedding(checkpoint, *checkpoint.find(embedding));
-  } else {
-    mtp.embed_tokens = Embedding(loader.matrix(embedding));
-  }
-  mtp.shared_head =
-      choice.mtp_copies.own_head ? loader.matrix(names::layer(layer, kMtpHead)) : main.lm_head;
+  mtp.embed_tokens =
+      choice.mtp_copies.own_embedding
+          ? embedding_of(loader, checkpoint, names::layer(layer, kMtpEmbedding), choice)
+          : main.embed_tokens;
+  mtp.shared_head = choice.mtp_copies.own_head
+                        ? head_of(loader, names::layer(layer, kMtpHead), choice)
+                        : main.lm_head;
   return mtp;
 }
 
@@ -121,13 +129,11 @@ DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const Deepse
   weights.norm = loader.vector(std::string(names::kFinalNorm));
   const std::string embedding(names::kEmbedding);
   if (has_tied_head(checkpoint, config)) {
-    weights.lm_head = loader.matrix(embedding);
+    weights.lm_head = head_of(loader, embedding, choice);
     weights.embed_tokens = Embedding(weights.lm_head);
   } else {
-    weights.lm_head = loader.matrix(std::string(names::kHead));
-    weights.embed_tokens = choice.embedding_on_disk
-                               ? Embedding(checkpoint, *checkpoint.find(embedding))
-                               : Embedding(loader.matrix(embedding));
+    weights.lm_head = head_of(loader, std::string(names::kHead), choice);
+    weights.embed_tokens = embedding_of(loader, checkpoint, embedding, choice);
   }
 
   const int64_t layers = config.num_hidden_layers + (choice.mtp ? 1 : 0);

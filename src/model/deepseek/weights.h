@@ -75,6 +75,10 @@ struct WeightChoice {
   MtpCopies mtp_copies;
   bool routed_experts = true;      // into memory
   bool embedding_on_disk = false;  // no effect where the head is tied to it
+  // Made int8_row while loading, the MTP layer's own copies too. A tied head is one tensor with the
+  // embedding: both or none. An embedding in 8 bits is never on disk.
+  bool int8_head = false;
+  bool int8_embedding = false;
 };
 // Reads the chosen weights into memory. Tensors were checked before.
 DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const DeepseekConfig& config,
