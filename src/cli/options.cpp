@@ -41,6 +41,11 @@ const std::vector<CommandEntry> kCommands = {
      "The text is cut into windows of --ctx tokens that do not overlap.\n\n"
      "Example:\n  fathom perplexity --model DeepSeek-R1 --file text.txt --ctx 2048",
      add_perplexity_options},
+    {"verify", "Check that a downloaded checkpoint is whole.",
+     "Everything that is wrong is listed, with what to download again; the exit code is then 1. "
+     "Nothing\nis written into the folder.\n\n"
+     "Example:\n  fathom verify DeepSeek-R1 --hashes --resume-file hashes.state --values",
+     add_verify_options},
     {"synth", "Write a random checkpoint in the released layout.",
      "Example:\n  fathom synth --config config.json --out random --seed 1 --shards 4\n"
      "  fathom synth --config config.json --out empty --skeleton --live --shards 163",

@@ -120,6 +120,16 @@ struct PerplexityOptions {
   std::vector<int32_t> tokens;
 };
 
+struct VerifyCommandOptions {
+  OutputOptions output;
+  std::string folder;
+  bool hashes = false;
+  std::string sums;         // a list of hashes; "": what the hub's client noted
+  std::string resume_file;  // "": none
+  bool values = false;
+  int threads = 0;
+};
+
 struct SynthCommandOptions {
   OutputOptions output;
   std::string config;
@@ -172,10 +182,11 @@ struct BenchPrefillOptions {
   double limit_seconds = 1;
 };
 
-using Command = std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
-                             BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
-                             RenderCommandOptions, PerplexityOptions, SynthCommandOptions,
-                             BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions>;
+using Command =
+    std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
+                 BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchCacheOptions,
+                 BenchKernelsOptions, BenchDiskOptions, VerifyCommandOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;
