@@ -41,6 +41,11 @@ const std::vector<CommandEntry> kCommands = {
      "The text is cut into windows of --ctx tokens that do not overlap.\n\n"
      "Example:\n  fathom perplexity --model DeepSeek-R1 --file text.txt --ctx 2048",
      add_perplexity_options},
+    {"inspect", "What is in a checkpoint, from its headers alone.",
+     "Nothing is written into its folder and no weight is read. The exit code is 1 where something "
+     "is\nwrong with it; the rest is shown all the same.\n\n"
+     "Example:\n  fathom inspect DeepSeek-R1\n  fathom inspect DeepSeek-R1 --html report.html",
+     add_inspect_options},
     {"verify", "Check that a downloaded checkpoint is whole.",
      "Everything that is wrong is listed, with what to download again; the exit code is then 1. "
      "Nothing\nis written into the folder.\n\n"

@@ -143,6 +143,13 @@ struct SynthCommandOptions {
   int threads = 0;
 };
 
+struct InspectOptions {
+  OutputOptions output;
+  std::string folder;
+  std::optional<int64_t> layer;
+  std::string html;  // a file; "": none
+};
+
 struct BenchCacheOptions {
   OutputOptions output;
   std::string trace;
@@ -186,7 +193,7 @@ using Command =
     std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
                  BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
                  RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchCacheOptions,
-                 BenchKernelsOptions, BenchDiskOptions, VerifyCommandOptions>;
+                 BenchKernelsOptions, BenchDiskOptions, InspectOptions, VerifyCommandOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;
