@@ -1,6 +1,9 @@
 #include "cli/answer.h"
 
+#include <cstdio>
+
 #include "base/error.h"
+#include "base/system.h"
 #include "base/units.h"
 
 namespace fathom::cli {
@@ -61,6 +64,47 @@ void PrefillBar::set(double share) {
   }
   if (!bar_) bar_.emplace("prefill", tokens_, ProgressUnit::items);
   bar_->set(static_cast<uint64_t>(share * static_cast<double>(tokens_)));
+}
+
+AnswerPace::AnswerPace(const Output& output, int64_t most, bool quiet)
+    : shown_(!quiet && system::stderr_is_terminal()),
+      in_title_(output.is_terminal()),
+      most_(most) {}
+
+AnswerPace::~AnswerPace() {
+  if (!title_set_) return;
+  std::fputs("\x1b]0;\a", stderr);
+  std::fflush(stderr);
+}
+
+void AnswerPace::token() {
+  constexpr double kSlow = 1;  // seconds per token
+  using Clock = std::chrono::steady_clock;
+  if (!shown_) return;
+  if (++tokens_ == 1) {
+    first_ = Clock::now();
+    return;
+  }
+  const double each = std::chrono::duration<double>(Clock::now() - first_).count() /
+                      static_cast<double>(tokens_ - 1);
+  if (each < kSlow) return;
+  if (in_title_) {
+    std::fputs(("\x1b]0;fathom: " + pace_text(tokens_, most_, each) + "\a").c_str(), stderr);
+    std::fflush(stderr);
+    title_set_ = true;
+    return;
+  }
+  if (!bar_) bar_.emplace("answer", static_cast<uint64_t>(most_), ProgressUnit::items);
+  bar_->set(static_cast<uint64_t>(tokens_));
+}
+
+std::string pace_text(int64_t tokens, int64_t most, double seconds_each) {
+  std::string text = fmt::format("{} tokens, {:.1f} s each", tokens, seconds_each);
+  if (most > tokens) {
+    text += fmt::format("; the other {} take about {}", most - tokens,
+                        format_duration(static_cast<double>(most - tokens) * seconds_each));
+  }
+  return text;
 }
 
 std::optional<double> prefill_rate(const GenerateResult& result) {

@@ -2,6 +2,7 @@
 // generate.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,32 @@ class PrefillBar {
   size_t tokens_;
   std::optional<Progress> bar_;
 };
+
+// Says how far a slow answer has come (several seconds per token), and how long the rest may take:
+// a line on stderr while standard output goes elsewhere, else the terminal's title, because the
+// answer itself is on the screen. Answers that come quickly are left alone.
+class AnswerPace {
+ public:
+  // `most`: tokens that the answer may have; 0 where only the context ends it.
+  AnswerPace(const Output& output, int64_t most, bool quiet);
+  ~AnswerPace();
+  AnswerPace(const AnswerPace&) = delete;
+  AnswerPace& operator=(const AnswerPace&) = delete;
+
+  void token();
+
+ private:
+  bool shown_;
+  bool in_title_;
+  int64_t most_;
+  int64_t tokens_ = 0;
+  bool title_set_ = false;
+  std::chrono::steady_clock::time_point first_;  // token's time
+  std::optional<Progress> bar_;
+};
+
+// "12 tokens, 16.2 s each; the other 88 take about 24 min".
+std::string pace_text(int64_t tokens, int64_t most, double seconds_each);
 
 // Tokens per second; none where nothing was timed. The first token comes out of the prefill.
 std::optional<double> prefill_rate(const GenerateResult& result);

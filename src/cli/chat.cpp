@@ -302,7 +302,9 @@ GenerateResult Chat::generate() {
   AnswerPrinter printer(output_, think_ != ThinkMode::hide);
   PrefillBar bar(request.prompt.ids.size());
   request.on_prefill = [&bar](double share) { bar.set(share); };
+  AnswerPace pace(output_, request.max_tokens, options_.output.quiet);
   request.on_step = [&](const GenerateStep& step) {
+    if (!step.resumed) pace.token();
     if (!options_.output.json) printer.step(step);
     on_step(step);
     return true;

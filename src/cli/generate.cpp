@@ -220,8 +220,10 @@ int run_command(const GenerateOptions& given, Output& output) {
     return generate_samples(options, model, std::move(request), output);
   }
   AnswerPrinter printer(output, true);
+  AnswerPace pace(output, request.max_tokens, options.output.quiet);
   request.on_step = [&](const GenerateStep& step) {
     prompt_cache.save_once();
+    pace.token();
     if (options.output.json) return true;
     if (model.has_tokenizer()) {
       printer.step(step);

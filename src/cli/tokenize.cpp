@@ -99,6 +99,10 @@ int run_command(const DetokenizeOptions& options, Output& output) {
   }
   const std::vector<int32_t> ids =
       options.tokens ? *options.tokens : parse_ids(read_standard_input(), "standard input");
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < tokenizer.size()) continue;
+    log::warning("token {} has no text: the vocabulary ends at {}", id, tokenizer.size() - 1);
+  }
   const std::string text = tokenizer.decode(ids, options.skip_special);
   if (options.output.json) {
     output.write(json_string(text) + "\n");

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/io_choice.h"
 #include "base/join.h"
 #include "base/log.h"
 #include "base/system.h"
@@ -24,6 +25,11 @@ namespace {
 // Rows worked on at once inside a layer: enough for the matrix kernels to reach their rate, and
 // about 0.8 MB of scratch each at R1's width.
 constexpr int64_t kDefaultRowChunk = 128;
+
+// Ways of reading are compared where experts are so large that it matters, for this long each.
+constexpr uint64_t kWorthMeasuring = uint64_t{1} << 30;
+constexpr double kMeasureSeconds = 0.15;
+constexpr uint64_t kMeasureBytes = uint64_t{64} << 20;
 
 int64_t row_chunk_of(const LoadOptions& options) {
   return options.row_chunk > 0 ? options.row_chunk : kDefaultRowChunk;
@@ -127,7 +133,6 @@ void Engine::load(const Checkpoint& checkpoint, const LoadOptions& options) {
   context_ = std::make_unique<KernelContext>(kernels, *pool_);
   weights_ = load_deepseek_weights(checkpoint, config_, choice, *pool_, options.cancel);
   experts_ = open_experts(checkpoint, options, plan);
-  info_.experts = experts_->stats().place;
   model_ = std::make_unique<DeepseekModel>(config_, weights_, *experts_, *context_,
                                            row_chunk_of(options));
   if (!options.expert_trace.empty()) {
@@ -227,12 +232,22 @@ std::unique_ptr<ExpertStore> Engine::open_experts(const Checkpoint& checkpoint,
                                                   const LoadOptions& options,
                                                   const MemoryPlan& plan) {
   if (plan.experts == ExpertsPlace::memory) {
+    info_.experts = "memory";
     return std::make_unique<ResidentExpertStore>(*context_, std::move(weights_.routed_experts),
                                                  row_chunk_of(options));
   }
   ExtentReaderOptions reader;
   reader.paths = shard_paths(checkpoint, options.mirrors);
   reader.mode = io_mode_named(options.io);
+  ExpertLayout layout(checkpoint, config_, info_.has_mtp);
+  std::string measured;
+  if (reader.mode == IoMode::automatic && layout.total_bytes() >= kWorthMeasuring) {
+    // Before the cache takes its memory, in which this lands.
+    const IoChoice choice = measure_io_modes(
+        reader, kMeasureSeconds, std::min(plan.cache_bytes, kMeasureBytes), options.cancel);
+    reader.mode = choice.best;
+    measured = "; measured " + describe(choice);
+  }
   StreamedStoreOptions store;
   store.cache_bytes = plan.cache_bytes;
   store.policy = cache_policy(options);

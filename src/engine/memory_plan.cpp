@@ -24,6 +24,18 @@ uint64_t sweep_bytes_per_row(const DeepseekConfig& config) {
   return natural(floats) * sizeof(float) + sizeof(int64_t) * 8;
 }
 
+// What `rows` rows of a prompt hold at the most. With the MTP layer their final hidden states stay
+// until it has gone over them too, in parts, each with matrices of its own.
+uint64_t prompt_bytes(const DeepseekConfig& config, bool mtp, int64_t rows) {
+  const uint64_t sweep = natural(rows) * sweep_bytes_per_row(config);
+  if (!mtp) return sweep;
+  constexpr int64_t kMtpRows = 2048;
+  constexpr uint64_t kMtpMatrices = 5;
+  const uint64_t matrix_row = natural(config.hidden_size) * sizeof(float);
+  const uint64_t kept = natural(rows) * matrix_row;
+  return kept + std::max(sweep, kMtpMatrices * natural(std::min(rows, kMtpRows)) * matrix_row);
+}
+
 // Scratch of one row that is being worked on inside a layer.
 uint64_t scratch_bytes_per_row(const DeepseekConfig& config) {
   const int64_t heads = config.num_attention_heads;
@@ -131,17 +143,20 @@ class Planner {
   }
 
   void decide_prefill_chunk(uint64_t least_experts) {
-    const uint64_t per_row = sweep_bytes_per_row(*needs_.config);
+    const auto bytes = [this](int64_t rows) {
+      return prompt_bytes(*needs_.config, needs_.mtp, rows);
+    };
     int64_t chunk =
         needs_.prefill_chunk > 0 ? std::min(needs_.prefill_chunk, needs_.context) : needs_.context;
     const uint64_t taken = plan_.needed() + least_experts;
     const uint64_t left = plan_.budget.bytes > taken ? plan_.budget.bytes - taken : 0;
-    if (needs_.prefill_chunk == 0 && natural(chunk) * per_row > left / kPromptShare) {
-      const auto fits = static_cast<int64_t>(left / kPromptShare / per_row);
-      chunk = std::min(chunk, std::max(kLeastPrefillChunk, fits));
+    if (needs_.prefill_chunk == 0) {
+      while (chunk > kLeastPrefillChunk && bytes(chunk) > left / kPromptShare) {
+        chunk = std::max(kLeastPrefillChunk, chunk / 2);
+      }
     }
     plan_.prefill_chunk = chunk;
-    add(fmt::format("prompt ({} tokens at once)", chunk), natural(chunk) * per_row);
+    add(fmt::format("prompt ({} tokens at once)", chunk), bytes(chunk));
   }
 
   [[noreturn]] void refuse(const std::string& folder) const {

@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "text/chat_template.h"
 #include "text/jinja_value.h"
 
@@ -93,6 +97,12 @@ void normalise_message(ordered_json& message, const std::string& path) {
   if (role.empty()) fail_input("{}.role: is empty", path);
   // The newer name of the same thing; no template of these models knows it.
   if (role == "developer") message["role"] = role = "system";
+  constexpr std::string_view kKnown[] = {"system", "user", "assistant", "tool", "function"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), role) == std::end(kKnown)) {
+    log::warning(
+        "{}.role: '{}' is none of system, user, assistant, tool; most templates leave it out", path,
+        role);
+  }
 
   message.erase("reasoning_content");
   message.erase("reasoning");
