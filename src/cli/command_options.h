@@ -21,6 +21,7 @@ FinishCommand add_detokenize_options(OptionSet& set);
 FinishCommand add_render_options(OptionSet& set);
 FinishCommand add_synth_options(OptionSet& set);
 FinishCommand add_verify_options(OptionSet& set);
+FinishCommand add_plan_options(OptionSet& set);
 FinishCommand add_inspect_options(OptionSet& set);
 FinishCommand add_bench_kernels_options(OptionSet& set);
 FinishCommand add_bench_cache_options(OptionSet& set);

@@ -20,6 +20,7 @@ int run_command(const RenderCommandOptions& options, Output& output);
 int run_command(const PerplexityOptions& options, Output& output);
 int run_command(const SynthCommandOptions& options, Output& output);
 int run_command(const VerifyCommandOptions& options, Output& output);
+int run_command(const PlanOptions& options, Output& output);
 int run_command(const InspectOptions& options, Output& output);
 int run_command(const BenchKernelsOptions& options, Output& output);
 int run_command(const BenchCacheOptions& options, Output& output);

@@ -51,6 +51,11 @@ const std::vector<CommandEntry> kCommands = {
      "Nothing\nis written into the folder.\n\n"
      "Example:\n  fathom verify DeepSeek-R1 --hashes --resume-file hashes.state --values",
      add_verify_options},
+    {"plan", "What a model takes on this machine, and how fast it would be.",
+     "From headers alone; the disk, the memory and the processor are measured for about three "
+     "seconds,\nunless told.\n\n"
+     "Example:\n  fathom plan DeepSeek-R1 --ram 25G --disk-bandwidth 1.2G --ctx 16K",
+     add_plan_options},
     {"synth", "Write a random checkpoint in the released layout.",
      "Example:\n  fathom synth --config config.json --out random --seed 1 --shards 4\n"
      "  fathom synth --config config.json --out empty --skeleton --live --shards 163",

@@ -130,6 +130,17 @@ struct VerifyCommandOptions {
   int threads = 0;
 };
 
+struct PlanOptions {
+  OutputOptions output;
+  std::string folder;
+  uint64_t ram = 0;  // as in ModelOptions
+  int64_t context = 0;
+  int threads = 0;
+  std::optional<double> disk;  // bytes per second; empty: measured
+  std::optional<double> memory;
+  std::optional<double> operations;  // per second
+};
+
 struct SynthCommandOptions {
   OutputOptions output;
   std::string config;
@@ -189,11 +200,11 @@ struct BenchPrefillOptions {
   double limit_seconds = 1;
 };
 
-using Command =
-    std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
-                 BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
-                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, BenchCacheOptions,
-                 BenchKernelsOptions, BenchDiskOptions, InspectOptions, VerifyCommandOptions>;
+using Command = std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
+                             BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                             RenderCommandOptions, PerplexityOptions, SynthCommandOptions,
+                             BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions,
+                             InspectOptions, VerifyCommandOptions, PlanOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;
