@@ -13,6 +13,8 @@ namespace {
 // A prompt's own memory may take this share of what is left, before it is swept in pieces.
 constexpr uint64_t kPromptShare = 8;
 constexpr int64_t kLeastPrefillChunk = 512;
+// Several prompts that begin together go in passes of this many rows.
+constexpr int64_t kMostJointRows = 4096;
 
 uint64_t natural(int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); }
 
@@ -146,8 +148,10 @@ class Planner {
     const auto bytes = [this](int64_t rows) {
       return prompt_bytes(*needs_.config, needs_.mtp, rows);
     };
-    int64_t chunk =
-        needs_.prefill_chunk > 0 ? std::min(needs_.prefill_chunk, needs_.context) : needs_.context;
+    // Rows of one pass: a whole prompt, or those of several sequences together.
+    const int64_t together = std::min(needs_.sequences * needs_.context, kMostJointRows);
+    int64_t chunk = std::max(needs_.context, together);
+    if (needs_.prefill_chunk > 0) chunk = std::min(needs_.prefill_chunk, chunk);
     const uint64_t taken = plan_.needed() + least_experts;
     const uint64_t left = plan_.budget.bytes > taken ? plan_.budget.bytes - taken : 0;
     if (needs_.prefill_chunk == 0) {

@@ -202,7 +202,8 @@ std::optional<ExpertLayout::Tensor> ExpertLayout::tensor(ExpertId id, size_t ind
   if (tensor.bytes == 0) return std::nullopt;
   tensor.dtype = index % 2 == 0 ? dtype_of(expert.format[index / 2]) : Dtype::f32;
   tensor.slot_offset = expert.place[index];
-  for (const Part& part : parts(id).all()) {
+  const Parts of = parts(id);
+  for (const Part& part : of.all()) {
     const uint64_t first = part.slot_offset + ExtentReader::landing_offset(part.extent);
     if (tensor.slot_offset < first || tensor.slot_offset >= first + part.extent.bytes) continue;
     tensor.file = part.extent.file;

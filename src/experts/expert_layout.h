@@ -38,7 +38,8 @@ class ExpertLayout {
   struct Parts {
     std::array<Part, kTensors> part;
     size_t count = 0;
-    std::span<const Part> all() const { return {part.data(), count}; }
+    std::span<const Part> all() const& { return {part.data(), count}; }
+    std::span<const Part> all() const&& = delete;  // of a value that is gone after the expression
   };
   // One of an expert's tensors. `slot_offset` is the place of its first byte in the slot.
   struct Tensor {
