@@ -253,9 +253,10 @@ std::unique_ptr<ExpertStore> Engine::open_experts(const Checkpoint& checkpoint,
   store.policy = cache_policy(options);
   store.lookahead = lookahead_mode(options.lookahead);
   store.row_chunk = row_chunk_of(options);
-  return std::make_unique<StreamedExpertStore>(*context_,
-                                               ExpertLayout(checkpoint, config_, info_.has_mtp),
-                                               open_extent_reader(reader), store);
+  auto streamed = std::make_unique<StreamedExpertStore>(*context_, std::move(layout),
+                                                        open_extent_reader(reader), store);
+  info_.experts = streamed->stats().place + measured;
+  return streamed;
 }
 
 ModelStats Engine::stats() const {
