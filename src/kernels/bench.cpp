@@ -17,7 +17,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/combine/combine.h"
 #include "kernels/context.h"
-#include "kernels/limits/limits.h"
+#include "kernels/limits/measure.h"
 #include "kernels/linear/linear.h"
 #include "kernels/norm/norm.h"
 
@@ -33,17 +33,6 @@ constexpr uint64_t kReadBytes = uint64_t{1} << 25;
 constexpr const char* kReadName = "read bandwidth";
 constexpr const char* kMultiplyName = "FMA peak";
 constexpr double kBurstOperations = 4e9;  // of one timing, where shapes allow
-
-const LimitKernels& limits_of(const KernelSet& set) {
-#if defined(__x86_64__)
-  if (set.name == std::string_view("avx2")) return limits_avx2;
-  if (set.name == std::string_view("avx512")) return limits_avx512;
-#elif defined(__aarch64__)
-  if (set.name == std::string_view("neon")) return limits_neon;
-#endif
-  (void)set;
-  return limits_reference;
-}
 
 struct Timing {
   double wall = 0;

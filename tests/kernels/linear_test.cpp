@@ -321,6 +321,21 @@ TEST(Linear, UnderflowToMinusZero) {
   }
 }
 
+// What every implementation makes of n rows of ones and 256 rows of weights: expected(c) in column
+// c.
+template <typename Expected>
+void expect_in_every_row(const WeightView& view, int64_t n, const Expected& expected) {
+  const std::vector<float> x(static_cast<size_t>(n * 256), 1.0f);
+  const Buffer scratch(KernelContext::kScratchBytes);
+  auto all = fast_kernels();
+  all.emplace_back("reference", &linear_reference);
+  for (const auto& [name, kernels] : all) {
+    std::vector<float> y(static_cast<size_t>(n * 256), -1.0f);
+    kernels->run({{x.data(), n, 256}, view, {y.data(), n, 256}, scratch.data()});
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], expected(i % 256)) << name << " " << i;
+  }
+}
+
 TEST(Linear, EveryFp8Code) {
   // Weight row c holds code c at column c and zeros elsewhere: every output is one product.
   for (const int64_t n : {1, 2, 7}) {
@@ -329,7 +344,6 @@ TEST(Linear, EveryFp8Code) {
       if (!fp8_e4m3_is_nan(static_cast<uint8_t>(c))) codes[c * 256 + c] = static_cast<std::byte>(c);
     }
     const std::vector<float> scales(4, 1.0f);
-    const std::vector<float> x(static_cast<size_t>(n * 256), 1.0f);
     WeightView view;
     view.format = WeightFormat::fp8_block;
     view.rows = 256;
@@ -337,17 +351,10 @@ TEST(Linear, EveryFp8Code) {
     view.data = codes.data();
     view.scale = reinterpret_cast<const std::byte*>(scales.data());
     view.scale_cols = 2;
-    const Buffer scratch(KernelContext::kScratchBytes);
-    auto all = fast_kernels();
-    all.emplace_back("reference", &linear_reference);
-    for (const auto& [name, kernels] : all) {
-      std::vector<float> y(static_cast<size_t>(n * 256), -1.0f);
-      kernels->run({{x.data(), n, 256}, view, {y.data(), n, 256}, scratch.data()});
-      for (size_t i = 0; i < y.size(); ++i) {
-        const auto code = static_cast<uint8_t>(i % 256);
-        ASSERT_EQ(y[i], fp8_e4m3_is_nan(code) ? 0.0f : fp8_e4m3_to_float(code)) << name << " " << i;
-      }
-    }
+    expect_in_every_row(view, n, [](size_t c) {
+      const auto code = static_cast<uint8_t>(c);
+      return fp8_e4m3_is_nan(code) ? 0.0f : fp8_e4m3_to_float(code);
+    });
   }
 }
 
@@ -360,20 +367,11 @@ TEST(Linear, EveryInt8Byte) {
       bytes[c * 256 + c] = static_cast<std::byte>(c);
       scales[c] = 1.0f + 0.25f * static_cast<float>(c);
     }
-    const std::vector<float> x(static_cast<size_t>(n * 256), 1.0f);
     const WeightView view = WeightView::int8_rows(
         256, 256, bytes.data(), reinterpret_cast<const std::byte*>(scales.data()));
-    const Buffer scratch(KernelContext::kScratchBytes);
-    auto all = fast_kernels();
-    all.emplace_back("reference", &linear_reference);
-    for (const auto& [name, kernels] : all) {
-      std::vector<float> y(static_cast<size_t>(n * 256), -1.0f);
-      kernels->run({{x.data(), n, 256}, view, {y.data(), n, 256}, scratch.data()});
-      for (size_t i = 0; i < y.size(); ++i) {
-        ASSERT_EQ(y[i], static_cast<float>(static_cast<int8_t>(i % 256)) * scales[i % 256])
-            << name << " " << i;
-      }
-    }
+    expect_in_every_row(view, n, [&scales](size_t c) {
+      return static_cast<float>(static_cast<int8_t>(c)) * scales[c];
+    });
   }
 }
 
