@@ -75,22 +75,6 @@ Part part_outside(std::string_view name) {
   return Part::other;
 }
 
-Part part_in_layer(std::string_view rest) {
-  const std::string_view first = rest.substr(0, rest.find('.'));
-  if (contains(rest, "shared_head.head.")) return Part::head;
-  if (contains(rest, "embed_tokens.")) return Part::embedding;
-  if (first == "eh_proj") return Part::mtp_projection;
-  if (contains(rest, "shared_expert")) return Part::shared_experts;
-  if (contains(rest, "experts.")) return Part::routed_experts;
-  if (contains(first, "norm") || first.starts_with("ln_")) return Part::norms;
-  if (contains(first, "attn") || contains(first, "attention")) return Part::attention;
-  if (contains(rest, ".gate.") || contains(rest, "router")) return Part::router;
-  if (contains(first, "mlp") || contains(first, "feed_forward") || contains(first, "ffn")) {
-    return Part::dense_mlp;
-  }
-  return contains(rest, "norm") ? Part::norms : Part::other;
-}
-
 template <typename Rows>
 void largest_first(Rows* rows) {
   std::stable_sort(rows->begin(), rows->end(),
@@ -125,6 +109,22 @@ std::string_view part_name(Part part) {
       "embedding",      "attention",      "norms",          "dense MLP", "routers",
       "shared experts", "routed experts", "MTP projection", "head",      "other"};
   return kNames[static_cast<size_t>(part)];
+}
+
+Part part_in_layer(std::string_view rest) {
+  const std::string_view first = rest.substr(0, rest.find('.'));
+  if (contains(rest, "shared_head.head.")) return Part::head;
+  if (contains(rest, "embed_tokens.")) return Part::embedding;
+  if (first == "eh_proj") return Part::mtp_projection;
+  if (contains(rest, "shared_expert")) return Part::shared_experts;
+  if (contains(rest, "experts.")) return Part::routed_experts;
+  if (contains(first, "norm") || first.starts_with("ln_")) return Part::norms;
+  if (contains(first, "attn") || contains(first, "attention")) return Part::attention;
+  if (contains(rest, ".gate.") || contains(rest, "router")) return Part::router;
+  if (contains(first, "mlp") || contains(first, "feed_forward") || contains(first, "ffn")) {
+    return Part::dense_mlp;
+  }
+  return contains(rest, "norm") ? Part::norms : Part::other;
 }
 
 NameReader::NameReader(const std::vector<TensorInfo>& tensors) {

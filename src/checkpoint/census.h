@@ -28,6 +28,8 @@ enum class Part : uint8_t {
 };
 inline constexpr size_t kParts = static_cast<size_t>(Part::count);
 std::string_view part_name(Part part);
+// What a tensor is for whose name goes on with `rest` after its layer's number.
+Part part_in_layer(std::string_view rest);
 
 // A tensor's name taken apart.
 struct NamePlace {

@@ -13,9 +13,14 @@
 namespace fathom {
 
 namespace names {
+namespace {
+
+constexpr std::string_view kLayers = "model.layers.";
+
+}  // namespace
 
 std::string layer(int64_t layer, std::string_view rest) {
-  return fmt::format("model.layers.{}.{}", layer, rest);
+  return fmt::format("{}{}.{}", kLayers, layer, rest);
 }
 
 std::string expert(int64_t layer, int64_t expert, std::string_view projection) {
@@ -23,13 +28,16 @@ std::string expert(int64_t layer, int64_t expert, std::string_view projection) {
 }
 
 std::optional<int64_t> layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "model.layers.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+  if (!name.starts_with(kLayers)) return std::nullopt;
+  name.remove_prefix(kLayers.size());
   int64_t layer = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
   if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
   return layer;
+}
+
+std::string_view rest_in_layer(std::string_view name) {
+  return name.substr(name.find('.', kLayers.size()) + 1);
 }
 
 }  // namespace names

@@ -19,6 +19,8 @@ std::string expert(int64_t layer, int64_t expert,
                    std::string_view projection);  // ".gate_proj", ...
 // N of "model.layers.N.rest"; nullopt for other names.
 std::optional<int64_t> layer_of(std::string_view name);
+// "rest" of such a name.
+std::string_view rest_in_layer(std::string_view name);
 inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 inline constexpr std::string_view kFinalNorm = "model.norm.weight";
 inline constexpr std::string_view kHead = "lm_head.weight";

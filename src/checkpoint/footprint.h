@@ -3,33 +3,19 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
+#include "checkpoint/census.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
 
 namespace fathom {
 
-enum class WeightFamily : uint8_t {
-  embedding,
-  attention,
-  norms,
-  dense_mlp,
-  router,
-  shared_experts,
-  routed_experts,
-  head,
-  eh_proj,  // the MTP layer's own projection
-  count
-};
-std::string_view family_name(WeightFamily family);
-
 // Bytes as stored, scales included, of the tensors that the model uses.
 struct Footprint {
-  std::array<uint64_t, static_cast<size_t>(WeightFamily::count)> main{};
-  std::array<uint64_t, static_cast<size_t>(WeightFamily::count)> mtp{};  // the MTP layer's
-  uint64_t of(WeightFamily family, bool with_mtp) const {
-    const auto at = static_cast<size_t>(family);
+  std::array<uint64_t, kParts> main{};
+  std::array<uint64_t, kParts> mtp{};  // the MTP layer's
+  uint64_t of(Part part, bool with_mtp) const {
+    const auto at = static_cast<size_t>(part);
     return main[at] + (with_mtp ? mtp[at] : 0);
   }
   uint64_t total(bool with_mtp) const;

@@ -142,16 +142,15 @@ TokenBytes token_bytes(const ModelInfo& info) {
   const DeepseekConfig config = parse_deepseek_config(read_text(path), path);
   const Footprint footprint = footprint_of(checkpoint, config);
   TokenBytes bytes;
-  bytes.dense = footprint.of(WeightFamily::dense_mlp, false) +
-                footprint.of(WeightFamily::shared_experts, false);
-  uint64_t head = footprint.of(WeightFamily::head, false);
-  if (head == 0) head = footprint.of(WeightFamily::embedding, false);
+  bytes.dense = footprint.of(Part::dense_mlp, false) + footprint.of(Part::shared_experts, false);
+  uint64_t head = footprint.of(Part::head, false);
+  if (head == 0) head = footprint.of(Part::embedding, false);
   if (info.head == WeightPrecision::int8) {
     head = static_cast<uint64_t>(config.vocab_size) *
            (static_cast<uint64_t>(config.hidden_size) + sizeof(float));
   }
-  bytes.resident = footprint.of(WeightFamily::attention, false) + bytes.dense +
-                   footprint.of(WeightFamily::router, false) + head;
+  bytes.resident =
+      footprint.of(Part::attention, false) + bytes.dense + footprint.of(Part::router, false) + head;
   bytes.layers = config.num_hidden_layers;
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     bytes.moe_layers += config.is_moe_layer(layer) ? 1 : 0;
@@ -159,7 +158,7 @@ TokenBytes token_bytes(const ModelInfo& info) {
   bytes.experts_per_layer = config.n_routed_experts;
   bytes.experts_per_token = config.num_experts_per_tok;
   const auto experts = static_cast<uint64_t>(bytes.moe_layers * config.n_routed_experts);
-  if (experts > 0) bytes.expert = footprint.of(WeightFamily::routed_experts, false) / experts;
+  if (experts > 0) bytes.expert = footprint.of(Part::routed_experts, false) / experts;
   return bytes;
 }
 

@@ -22,10 +22,6 @@
 namespace fathom {
 namespace {
 
-// Rows worked on at once inside a layer: enough for the matrix kernels to reach their rate, and
-// about 0.8 MB of scratch each at R1's width.
-constexpr int64_t kDefaultRowChunk = 128;
-
 // Ways of reading are compared where experts are so large that it matters, for this long each.
 constexpr uint64_t kWorthMeasuring = uint64_t{1} << 30;
 constexpr double kMeasureSeconds = 0.15;
@@ -189,15 +185,8 @@ MemoryPlan Engine::plan(const Checkpoint& checkpoint, const LoadOptions& options
     needs.mtp_own_embedding = choice->mtp_copies.own_embedding;
     needs.kv_bytes_per_token = static_cast<uint64_t>(kv_layout(options).layers) *
                                static_cast<uint64_t>(kv_layout(options).row.bytes());
-    needs.experts = 0;
     if (config_.n_routed_experts > 0) {
-      const ExpertLayout layout(checkpoint, config_, mtp);
-      StreamedStoreOptions store;
-      store.row_chunk = needs.row_chunk;
-      store.cache_bytes = std::min(budget.bytes, layout.total_bytes());
-      needs.experts = static_cast<uint64_t>(layout.expert_count());
-      needs.slot_bytes = layout.slot_bytes();
-      needs.store_scratch = StreamedExpertStore::scratch_bytes(layout, store);
+      set_expert_needs(ExpertLayout(checkpoint, config_, mtp), budget.bytes, &needs);
     }
     return plan_memory(needs, budget, options.experts, info_.folder);
   };

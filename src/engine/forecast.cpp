@@ -11,15 +11,12 @@
 #include "checkpoint/footprint.h"
 #include "engine/context_length.h"
 #include "experts/expert_layout.h"
-#include "experts/streamed_store.h"
 #include "kernels/context.h"
 #include "model/deepseek/weights.h"
 
 namespace fathom {
 namespace {
 
-// As a run without options of its own has it.
-constexpr int64_t kRowChunk = 128;
 // Share of plain reading that the kernels reach with one row, and of the multiply-add peak with
 // many (docs/performance.md).
 constexpr double kReadShare = 0.8;
@@ -63,11 +60,11 @@ class Forecaster {
   }
 
  private:
-  uint64_t main_bytes(WeightFamily family) const { return footprint_.of(family, false); }
+  uint64_t main_bytes(Part part) const { return footprint_.of(part, false); }
 
   void read_headers() {
     f_.payload_bytes = checkpoint_.payload_bytes();
-    f_.routed_bytes = main_bytes(WeightFamily::routed_experts);
+    f_.routed_bytes = main_bytes(Part::routed_experts);
     f_.resident_bytes = footprint_.total(false) - f_.routed_bytes;
     f_.mtp_bytes = footprint_.total(true) - footprint_.total(false);
     tied_ = has_tied_head(checkpoint_, config_);
@@ -122,18 +119,11 @@ class Forecaster {
     needs.tied = tied_;
     needs.context = context;
     needs.sequences = sequences;
-    needs.row_chunk = kRowChunk;
+    needs.row_chunk = kDefaultRowChunk;
     needs.threads = options_.threads;
     needs.scratch_per_thread = KernelContext::kScratchBytes;
     needs.kv_bytes_per_token = f_.kv_bytes_per_token;
-    if (layout_) {
-      StreamedStoreOptions store;
-      store.row_chunk = kRowChunk;
-      store.cache_bytes = std::min(budget, layout_->total_bytes());
-      needs.experts = f_.experts;
-      needs.slot_bytes = layout_->slot_bytes();
-      needs.store_scratch = StreamedExpertStore::scratch_bytes(*layout_, store);
-    }
+    if (layout_) set_expert_needs(*layout_, budget, &needs);
     return needs;
   }
 
@@ -224,8 +214,8 @@ class Forecaster {
     p.disk_seconds = static_cast<double>(p.disk_bytes) / rates.disk;
 
     // Resident weights are read from memory once for the rows that are worked on at once.
-    const double chunks = std::ceil(rows / static_cast<double>(kRowChunk));
-    const double embedding = tied_ ? 0 : static_cast<double>(main_bytes(WeightFamily::embedding));
+    const double chunks = std::ceil(rows / static_cast<double>(kDefaultRowChunk));
+    const double embedding = tied_ ? 0 : static_cast<double>(main_bytes(Part::embedding));
     const double context = static_cast<double>(tokens > 1 ? tokens / 2 : f_.context);
     const double cache_bytes = context * static_cast<double>(f_.kv_bytes_per_token) *
                                (tokens > 1 ? chunks : static_cast<double>(sequences));

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cache/kv_cache.h"
+#include "experts/streamed_store.h"
 
 namespace fathom {
 namespace {
@@ -15,6 +16,8 @@ constexpr uint64_t kPromptShare = 8;
 constexpr int64_t kLeastPrefillChunk = 512;
 // Several prompts that begin together go in passes of this many rows.
 constexpr int64_t kMostJointRows = 4096;
+
+constexpr auto kLeastExpertSlots = static_cast<uint64_t>(StreamedExpertStore::kLeastSlots);
 
 uint64_t natural(int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); }
 
@@ -67,23 +70,19 @@ class Planner {
 
   MemoryPlan plan(ExpertsPlace place, const std::string& folder) {
     const DeepseekConfig& config = *needs_.config;
-    for (const WeightFamily family :
-         {WeightFamily::attention, WeightFamily::dense_mlp, WeightFamily::shared_experts,
-          WeightFamily::router, WeightFamily::norms, WeightFamily::eh_proj}) {
-      uint64_t bytes = needs_.footprint.of(family, needs_.mtp);
-      if (family == WeightFamily::norms) bytes *= 3;  // kept as stored, and widened to float
-      add(std::string(family_name(family)), bytes);
+    for (const Part part : {Part::attention, Part::dense_mlp, Part::shared_experts, Part::router,
+                            Part::norms, Part::mtp_projection}) {
+      uint64_t bytes = needs_.footprint.of(part, needs_.mtp);
+      if (part == Part::norms) bytes *= 3;  // kept as stored, and widened to float
+      add(std::string(part_name(part)), bytes);
     }
-    const auto one = [&](WeightFamily family, bool mtp_too) {
-      return needs_.footprint.of(family, mtp_too);
-    };
+    const auto one = [&](Part part, bool mtp_too) { return needs_.footprint.of(part, mtp_too); };
     const bool own_head = needs_.mtp && needs_.mtp_own_head;
     const bool own_embedding = needs_.mtp && needs_.mtp_own_embedding;
     if (needs_.int8_head) {
       add("head (int8)", int8_table(own_head ? 2 : 1));
     } else {
-      add("head",
-          needs_.tied ? one(WeightFamily::embedding, false) : one(WeightFamily::head, own_head));
+      add("head", needs_.tied ? one(Part::embedding, false) : one(Part::head, own_head));
     }
     // In memory wherever experts are.
     if (needs_.int8_embedding && !needs_.tied) {
@@ -104,8 +103,8 @@ class Planner {
     decide_prefill_chunk(least);
 
     const bool stored_embedding = !needs_.tied && !needs_.int8_embedding;
-    const uint64_t embedding = stored_embedding ? one(WeightFamily::embedding, own_embedding) : 0;
-    const uint64_t routed = one(WeightFamily::routed_experts, needs_.mtp);
+    const uint64_t embedding = stored_embedding ? one(Part::embedding, own_embedding) : 0;
+    const uint64_t routed = one(Part::routed_experts, needs_.mtp);
     const bool all_fit = plan_.needed() + embedding + routed <= plan_.budget.bytes;
     plan_.experts = place == ExpertsPlace::automatic
                         ? (all_fit ? ExpertsPlace::memory : ExpertsPlace::disk)
@@ -177,6 +176,15 @@ class Planner {
 };
 
 }  // namespace
+
+void set_expert_needs(const ExpertLayout& layout, uint64_t budget, MemoryNeeds* needs) {
+  StreamedStoreOptions store;
+  store.row_chunk = needs->row_chunk;
+  store.cache_bytes = std::min(budget, layout.total_bytes());
+  needs->experts = natural(layout.expert_count());
+  needs->slot_bytes = layout.slot_bytes();
+  needs->store_scratch = StreamedExpertStore::scratch_bytes(layout, store);
+}
 
 uint64_t MemoryPlan::needed() const {
   return std::accumulate(shares.begin(), shares.end(), uint64_t{0},

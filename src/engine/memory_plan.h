@@ -7,6 +7,7 @@
 
 #include "checkpoint/footprint.h"
 #include "checkpoint/hf_config.h"
+#include "experts/expert_layout.h"
 #include "fathom/model.h"
 
 namespace fathom {
@@ -14,8 +15,9 @@ namespace fathom {
 // What the process takes beside weights, caches and scratch: code, the tokenizer, file tables, the
 // allocator's and the threads' own memory.
 constexpr uint64_t kProcessOverhead = uint64_t{48} << 20;
-// With fewer slots than this experts cannot be read while others compute.
-constexpr uint64_t kLeastExpertSlots = 2;
+// Rows worked on at once inside a layer: enough for the matrix kernels to reach their rate, and
+// about 0.8 MB of scratch each at R1's width.
+constexpr int64_t kDefaultRowChunk = 128;
 
 struct MemoryNeeds {
   const DeepseekConfig* config = nullptr;
@@ -38,6 +40,10 @@ struct MemoryNeeds {
   int threads = 1;
   uint64_t scratch_per_thread = 0;
 };
+
+// What streaming the experts of `layout` would take, within `budget` bytes; row_chunk is set
+// before.
+void set_expert_needs(const ExpertLayout& layout, uint64_t budget, MemoryNeeds* needs);
 
 struct MemoryBudget {
   uint64_t bytes = 0;

@@ -79,11 +79,10 @@ TEST(Inspection, AddsUpWhateverTheModel) {
     const Footprint footprint = footprint_of(checkpoint, *inspection.config.deepseek);
     EXPECT_EQ(accounting.total_without_mtp().bytes, footprint.total(false)) << name;
     EXPECT_EQ(accounting.total().bytes, footprint.total(true)) << name;
-    EXPECT_EQ(accounting.of(Part::routed_experts).bytes,
-              footprint.of(WeightFamily::routed_experts, true));
-    EXPECT_EQ(accounting.of(Part::attention).bytes, footprint.of(WeightFamily::attention, true));
-    EXPECT_EQ(accounting.of(Part::norms).bytes, footprint.of(WeightFamily::norms, true));
-    EXPECT_EQ(accounting.of(Part::router).bytes, footprint.of(WeightFamily::router, true));
+    EXPECT_EQ(accounting.of(Part::routed_experts).bytes, footprint.of(Part::routed_experts, true));
+    EXPECT_EQ(accounting.of(Part::attention).bytes, footprint.of(Part::attention, true));
+    EXPECT_EQ(accounting.of(Part::norms).bytes, footprint.of(Part::norms, true));
+    EXPECT_EQ(accounting.of(Part::router).bytes, footprint.of(Part::router, true));
 
     uint64_t by_dtype = 0, by_family = 0, by_shard = 0, by_layer = 0;
     for (const DtypeRow& row : inspection.dtypes) by_dtype += row.bytes;

@@ -32,17 +32,17 @@ struct Released {
     config.qk_nope_head_dim = 128;
     config.qk_rope_head_dim = 64;
     config.v_head_dim = 128;
-    const auto set = [this](WeightFamily family, uint64_t bytes) {
-      needs.footprint.main[static_cast<size_t>(family)] = bytes;
+    const auto set = [this](Part part, uint64_t bytes) {
+      needs.footprint.main[static_cast<size_t>(part)] = bytes;
     };
-    set(WeightFamily::embedding, 1'853'358'080);
-    set(WeightFamily::head, 1'853'358'080);
-    set(WeightFamily::attention, 11'413'000'000);
-    set(WeightFamily::dense_mlp, 1'189'000'000);
-    set(WeightFamily::shared_experts, 2'554'000'000);
-    set(WeightFamily::router, 213'000'000);
-    set(WeightFamily::norms, 2'000'000);
-    set(WeightFamily::routed_experts, 58 * 256 * uint64_t{44'050'944});
+    set(Part::embedding, 1'853'358'080);
+    set(Part::head, 1'853'358'080);
+    set(Part::attention, 11'413'000'000);
+    set(Part::dense_mlp, 1'189'000'000);
+    set(Part::shared_experts, 2'554'000'000);
+    set(Part::router, 213'000'000);
+    set(Part::norms, 2'000'000);
+    set(Part::routed_experts, 58 * 256 * uint64_t{44'050'944});
     needs.config = &config;
     needs.slot_bytes = 44'060'672;
     needs.experts = 58 * 256;
@@ -91,7 +91,7 @@ TEST(MemoryPlan, WhatDoesNotFitIsRefusedWithATable) {
 
 TEST(MemoryPlan, EverythingInMemoryWhereItFits) {
   Released small;
-  small.needs.footprint.main[static_cast<size_t>(WeightFamily::routed_experts)] = kGiB;
+  small.needs.footprint.main[static_cast<size_t>(Part::routed_experts)] = kGiB;
   const MemoryPlan plan = small.plan(25 * kGiB);
   EXPECT_EQ(plan.experts, ExpertsPlace::memory);
   EXPECT_FALSE(plan.embedding_on_disk);
@@ -152,7 +152,7 @@ TEST(MemoryPlan, AHeadOf8BitsLeavesRoomForExperts) {
   EXPECT_EQ(share(int8.plan(1000 * kGiB), "embedding"), 0u);
 
   Released small;
-  small.needs.footprint.main[static_cast<size_t>(WeightFamily::routed_experts)] = kGiB;
+  small.needs.footprint.main[static_cast<size_t>(Part::routed_experts)] = kGiB;
   small.needs.int8_embedding = true;
   const MemoryPlan resident = small.plan(25 * kGiB);
   EXPECT_EQ(resident.experts, ExpertsPlace::memory);
@@ -165,7 +165,7 @@ TEST(MemoryPlan, LimitsOfTheCache) {
   limited.needs.most_slots = 3;
   EXPECT_EQ(limited.plan(24 * kGiB).cache_bytes, 3 * limited.needs.slot_bytes);
   limited.needs.most_slots = 1;  // fewer than it takes
-  EXPECT_EQ(limited.plan(24 * kGiB).cache_bytes, kLeastExpertSlots * limited.needs.slot_bytes);
+  EXPECT_EQ(limited.plan(24 * kGiB).cache_bytes, 2 * limited.needs.slot_bytes);
 }
 
 TEST(MemoryPlan, ADefaultBudgetLeavesSomethingToOthers) {
