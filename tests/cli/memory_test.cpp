@@ -1,6 +1,7 @@
 // --ram is a promise: the program's own account of its memory, which is the kernel's, stays below.
 #include <gtest/gtest.h>
 
+#include "tests/checkpoint/configs.h"
 #include "tests/cli/program.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -17,21 +18,17 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 // 110 MiB of routed experts in layers that are otherwise small, and a head of 8 MiB.
-constexpr const char* kConfig = R"({
-  "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
-  "attention_bias": false, "first_k_dense_replace": 1, "hidden_act": "silu",
-  "hidden_size": 512, "intermediate_size": 1024, "kv_lora_rank": 64,
-  "max_position_embeddings": 4096, "moe_intermediate_size": 256, "moe_layer_freq": 1,
-  "n_group": 4, "n_routed_experts": 96, "n_shared_experts": 1, "norm_topk_prob": true,
-  "num_attention_heads": 4, "num_experts_per_tok": 4, "num_hidden_layers": 4,
-  "num_key_value_heads": 4, "num_nextn_predict_layers": 0, "q_lora_rank": 64,
-  "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
-  "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
-                          "weight_block_size": [128, 128]},
-  "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000,
-  "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "tie_word_embeddings": false,
-  "topk_group": 2, "topk_method": "noaux_tc", "torch_dtype": "bfloat16", "v_head_dim": 32,
-  "vocab_size": 8192})";
+nlohmann::json config() {
+  nlohmann::json config = released_config();
+  config.update(nlohmann::json::parse(R"({
+    "first_k_dense_replace": 1, "hidden_size": 512, "intermediate_size": 1024, "kv_lora_rank": 64,
+    "max_position_embeddings": 4096, "moe_intermediate_size": 256, "n_group": 4,
+    "n_routed_experts": 96, "num_attention_heads": 4, "num_experts_per_tok": 4,
+    "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0,
+    "q_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "rope_scaling": null,
+    "topk_group": 2, "v_head_dim": 32, "vocab_size": 8192})"));
+  return config;
+}
 
 class Memory : public testing::Test {
  protected:
@@ -39,7 +36,7 @@ class Memory : public testing::Test {
 #ifdef FATHOM_SANITIZED
     GTEST_SKIP() << "a sanitizer's own memory is not in the budget";
 #endif
-    std::ofstream(folder_ / "config.json") << kConfig;
+    std::ofstream(folder_ / "config.json") << config();
     const Finished made = run({"synth", "--config", folder_ / "config.json", "--out",
                                folder_ / "model", "--seed", "3", "--shards", "2", "--quiet"});
     ASSERT_EQ(made.code, 0) << made.err;

@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint.h"
 #include "engine/forecast.h"
 #include "fathom/model.h"
+#include "tests/checkpoint/configs.h"
 #include "tests/cli/program.h"
 
 namespace fathom {
@@ -16,25 +17,7 @@ std::vector<std::string> told(const std::string& folder, std::vector<std::string
 
 TEST(CliPlan, TheReleasedModelFromItsHeaders) {
   const TemporaryFolder folder;
-  std::ofstream(folder / "config.json") << R"({
-    "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
-    "attention_bias": false, "bos_token_id": 0, "eos_token_id": 1, "ep_size": 1,
-    "first_k_dense_replace": 3, "hidden_act": "silu", "hidden_size": 7168,
-    "intermediate_size": 18432, "kv_lora_rank": 512, "max_position_embeddings": 163840,
-    "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_group": 8, "n_routed_experts": 256,
-    "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 128,
-    "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 128,
-    "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
-                            "weight_block_size": [128, 128]},
-    "rms_norm_eps": 1e-06,
-    "rope_scaling": {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0,
-                     "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096,
-                     "type": "yarn"},
-    "rope_theta": 10000, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid",
-    "tie_word_embeddings": false, "topk_group": 4, "topk_method": "noaux_tc",
-    "torch_dtype": "bfloat16", "v_head_dim": 128, "vocab_size": 129280})";
+  std::ofstream(folder / "config.json") << released_config();
   const std::string model = folder / "r1";
   const Finished synth = run({"synth", "--config", folder / "config.json", "--out", model,
                               "--skeleton", "--shards-csv", golden("r1-shards.csv")});

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +10,8 @@
 #include "checkpoint/synth.h"
 #include "fathom/model.h"
 #include "kernels/dispatch.h"
+#include "tests/checkpoint/configs.h"
+#include "tests/temporary_folder.h"
 
 namespace fathom {
 namespace {
@@ -21,46 +22,26 @@ constexpr uint64_t kExperts = 64 * 5;  // in 4 MoE layers and the MTP layer
 class RandomModel {
  public:
   RandomModel() {
-    path_ = std::filesystem::path(testing::TempDir()) /
-            ("fathom.experts64." + std::to_string(std::filesystem::hash_value(
-                                       std::filesystem::current_path() / std::to_string(salt()))));
-    std::filesystem::create_directories(path_);
-    const std::string config = (path_ / "source.json").string();
-    std::ofstream(config) << R"({
-      "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3",
-      "attention_bias": false, "first_k_dense_replace": 1, "hidden_act": "silu",
-      "hidden_size": 96, "intermediate_size": 160, "kv_lora_rank": 32,
-      "max_position_embeddings": 4096, "moe_intermediate_size": 48, "moe_layer_freq": 1,
-      "n_group": 8, "n_routed_experts": 64, "n_shared_experts": 1, "norm_topk_prob": true,
+    nlohmann::json config = released_config();
+    config.update(nlohmann::json::parse(R"({
+      "first_k_dense_replace": 1, "hidden_size": 96, "intermediate_size": 160, "kv_lora_rank": 32,
+      "max_position_embeddings": 4096, "moe_intermediate_size": 48, "n_routed_experts": 64,
       "num_attention_heads": 4, "num_experts_per_tok": 6, "num_hidden_layers": 5,
-      "num_key_value_heads": 4, "num_nextn_predict_layers": 1, "q_lora_rank": 40,
-      "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
-      "quantization_config": {"activation_scheme": "dynamic", "fmt": "e4m3",
-                              "quant_method": "fp8", "weight_block_size": [32, 32]},
-      "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000,
-      "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "tie_word_embeddings": false,
-      "topk_group": 4, "topk_method": "noaux_tc", "torch_dtype": "bfloat16", "v_head_dim": 16,
-      "vocab_size": 300})";
+      "num_key_value_heads": 4, "q_lora_rank": 40, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+      "rope_scaling": null, "v_head_dim": 16, "vocab_size": 300})"));
+    config["quantization_config"]["weight_block_size"] = {32, 32};
     SynthOptions options;
-    options.config_path = config;
-    options.out_folder = (path_ / "model").string();
+    options.config_path = place_ / "config.json";
+    std::ofstream(options.config_path) << config;
+    options.out_folder = folder();
     options.seed = 11;
     options.shards = 7;  // some experts straddle two files
     synthesise_checkpoint(options, 1);
   }
-  ~RandomModel() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string folder() const { return (path_ / "model").string(); }
+  std::string folder() const { return place_ / "model"; }
 
  private:
-  static uint64_t salt() {
-    static const char here = 0;
-    return reinterpret_cast<uint64_t>(&here) ^
-           static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  }
-  std::filesystem::path path_;
+  TemporaryFolder place_;
 };
 
 const RandomModel& random_model() {
@@ -211,6 +192,14 @@ TEST(StreamedBits, StoredBits) {
   EXPECT_EQ(hash64(std::as_bytes(std::span(got.logits))), 3839372701249977556u);
   EXPECT_EQ(got.greedy, (std::vector<int32_t>{62, 128, 178, 218, 148, 271, 218, 96, 108, 263}));
   EXPECT_EQ(got.seeded, (std::vector<int32_t>{255, 12, 160, 157, 276, 63, 283, 31, 107, 201}));
+}
+
+TEST(StreamedBits, SaysHowExpertsAreRead) {
+  LoadOptions options = on_disk(40);
+  options.io = "pread";
+  EXPECT_EQ(Model::load(options).info().experts.find("disk: pread"), 0u);
+  options.experts = ExpertsPlace::memory;
+  EXPECT_EQ(Model::load(options).info().experts, "memory");
 }
 
 TEST(StreamedBits, TheCountersAddUp) {
