@@ -226,6 +226,7 @@ int run_command(const BenchDecodeOptions& given, Output& output) {
     scheduler.step(&interrupt_token());  // the prompts
     interrupt_token().throw_if_cancelled();
     const ModelStats before = model.stats();
+    const auto generated_before = static_cast<int64_t>(scheduler.status().generated);
     const Clock::time_point began = Clock::now();
     Measured m;
     {
@@ -238,7 +239,7 @@ int run_command(const BenchDecodeOptions& given, Output& output) {
       }
     }
     m.seconds = seconds_since(began);
-    m.tokens = m.passes * sequences;
+    m.tokens = static_cast<int64_t>(scheduler.status().generated) - generated_before;
     m.stats = difference(before, model.stats());
     const double after_limit = limit.measure(model, options.model, options.limit_seconds);
     const double raw = (before_limit + after_limit) / 2;

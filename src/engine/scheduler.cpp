@@ -159,9 +159,8 @@ bool SequenceScheduler::admit(size_t index, int64_t* prefill_rows) {
   Sequence& sequence = *waiting_[index];
   RequestGroup& group = sequence.group();
   const bool fork = group.prompt.has_value() && sequence.generated() == 0;
-  // Running sequences are left a page each, and what their prompts still take.
-  auto pages = static_cast<int64_t>(running_.size());
-  for (const auto& other : running_) pages += other->cache().pages_to_prepare(other->pending());
+  int64_t pages = 0;
+  for (const auto& other : running_) pages += other->pages_soon();
   if (fork) {
     pages += 2;
   } else {

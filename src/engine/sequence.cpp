@@ -167,6 +167,12 @@ void Sequence::begin_from(const ComputedPrompt& prompt) {
   sync_ids();
 }
 
+int64_t Sequence::pages_soon() const {
+  // Of the last token nothing is cached.
+  const int64_t more = std::clamp<int64_t>(limit_ - generated() - 1, 0, kPagePositions);
+  return cache_->pages_to_prepare(pending() + more);
+}
+
 void Sequence::preempt() {
   cache_->truncate(0);
   draft_.reset();

@@ -58,6 +58,9 @@ class Sequence {
   bool prefilling() const { return prefilling_; }
   // Known tokens that are not cached; one while decoding.
   int64_t pending() const { return static_cast<int64_t>(known_.size()) - cache_->length(); }
+  // Pages that it will still take from the pool: for its pending tokens and about a page of those
+  // that follow, where so many follow.
+  int64_t pages_soon() const;
   int64_t generated() const { return static_cast<int64_t>(result_.ids.size()); }
   // The same without what GenerateRequest::resume brought.
   int64_t sampled() const { return generated() - result_.resumed_tokens; }

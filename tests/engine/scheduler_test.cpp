@@ -300,6 +300,21 @@ TEST(SchedulerPages, TooFewForAllMakeSequencesWaitAndGoBack) {
   EXPECT_EQ(few.parts.pages->pages_in_use(), 0);
 }
 
+TEST(SchedulerPages, SequencesThatNeedNoMorePagesAllRunAtOnce) {
+  Parts few(4);
+  SequenceScheduler scheduler(few.parts, {.parallel = 4});
+  int finished = 0;
+  for (int i = 0; i < 4; ++i) {
+    scheduler.add(request(20, i, 8), 1, [&](int64_t, GenerateResult&&) { ++finished; });
+  }
+  scheduler.step(nullptr);
+  EXPECT_EQ(scheduler.status().running, 4);
+  while (scheduler.step(nullptr)) {
+  }
+  EXPECT_EQ(finished, 4);
+  EXPECT_EQ(scheduler.status().preemptions, 0u);
+}
+
 TEST(SchedulerPages, ASequenceThatCannotFitFailsAlone) {
   Parts few(2);
   SequenceScheduler scheduler(few.parts, {.parallel = 4});
