@@ -13,7 +13,10 @@
 namespace fathom {
 namespace {
 
-constexpr double kTie = 1.05;
+// So short a measurement scatters by a tenth, and a way that comes first leaves more of the
+// processor to those who compute meanwhile: with threads in place of io_uring a token of a model on
+// disk took 15% longer although the disk was as fast.
+constexpr double kTie = 1.2;
 // Disks and their neighbours have their moments; the better of the rounds counts.
 constexpr int kRounds = 2;
 

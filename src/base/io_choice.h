@@ -48,7 +48,7 @@ struct IoChoice {
   std::vector<IoMeasurement> modes;  // all but automatic, in the order in which they are preferred
 };
 
-// The mode to take of those measured: the first one unless a later one is more than 5% faster.
+// The mode to take of those measured: the first one unless a later one is more than 20% faster.
 IoMode best_io_mode(std::span<const IoMeasurement> modes);
 
 // Reads at random places of the biggest of the files, in pieces and depth as the options say, each

@@ -24,9 +24,9 @@ TEST(IoChoice, TakesTheFirstModeUnlessAnotherIsClearlyFaster) {
     }
     return best_io_mode(modes);
   };
-  EXPECT_EQ(best(100, 104, 104), IoMode::uring_direct);
-  EXPECT_EQ(best(100, 106, 107), IoMode::threads_direct);
-  EXPECT_EQ(best(100, 101, 106), IoMode::threads_buffered);
+  EXPECT_EQ(best(100, 119, 119), IoMode::uring_direct);
+  EXPECT_EQ(best(100, 121, 130), IoMode::threads_direct);
+  EXPECT_EQ(best(100, 101, 121), IoMode::threads_buffered);
   EXPECT_EQ(best(0, 50, 51), IoMode::threads_direct);
   EXPECT_EQ(best(0, 0, 10), IoMode::threads_buffered);
 }

@@ -42,4 +42,17 @@ inline nlohmann::json small_config() {
   return config;
 }
 
+// 110 MiB of routed experts in layers that are otherwise small, and a head of 8 MiB.
+inline nlohmann::json many_experts_config() {
+  nlohmann::json config = released_config();
+  config.update(nlohmann::json::parse(R"({
+    "first_k_dense_replace": 1, "hidden_size": 512, "intermediate_size": 1024, "kv_lora_rank": 64,
+    "max_position_embeddings": 4096, "moe_intermediate_size": 256, "n_group": 4,
+    "n_routed_experts": 96, "num_attention_heads": 4, "num_experts_per_tok": 4,
+    "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0,
+    "q_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "rope_scaling": null,
+    "topk_group": 2, "v_head_dim": 32, "vocab_size": 8192})"));
+  return config;
+}
+
 }  // namespace fathom

@@ -17,26 +17,13 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// 110 MiB of routed experts in layers that are otherwise small, and a head of 8 MiB.
-nlohmann::json config() {
-  nlohmann::json config = released_config();
-  config.update(nlohmann::json::parse(R"({
-    "first_k_dense_replace": 1, "hidden_size": 512, "intermediate_size": 1024, "kv_lora_rank": 64,
-    "max_position_embeddings": 4096, "moe_intermediate_size": 256, "n_group": 4,
-    "n_routed_experts": 96, "num_attention_heads": 4, "num_experts_per_tok": 4,
-    "num_hidden_layers": 4, "num_key_value_heads": 4, "num_nextn_predict_layers": 0,
-    "q_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "rope_scaling": null,
-    "topk_group": 2, "v_head_dim": 32, "vocab_size": 8192})"));
-  return config;
-}
-
 class Memory : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef FATHOM_SANITIZED
     GTEST_SKIP() << "a sanitizer's own memory is not in the budget";
 #endif
-    std::ofstream(folder_ / "config.json") << config();
+    std::ofstream(folder_ / "config.json") << many_experts_config();
     const Finished made = run({"synth", "--config", folder_ / "config.json", "--out",
                                folder_ / "model", "--seed", "3", "--shards", "2", "--quiet"});
     ASSERT_EQ(made.code, 0) << made.err;
