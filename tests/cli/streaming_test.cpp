@@ -35,9 +35,10 @@ TEST_F(Streaming, ASignalEndsThePromptBetweenLayersAndExperts) {
   for (int i = 2; i < 600; ++i) prompt += "," + std::to_string(i);
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}}) {
     const std::string trace = folder_ / ("trace-" + std::to_string(signal));
+    const int files = folder_.count();
     Program program(generate(prompt, {"--kernels", "reference", "--trace-experts", trace}), "");
-    // The trace begins when the model is loaded; the prompt comes next.
-    for (int i = 0; i < 6000 && !std::filesystem::exists(trace); ++i) usleep(10'000);
+    // The trace begins, under another name, when the model is loaded; the prompt comes next.
+    for (int i = 0; i < 6000 && folder_.count() == files; ++i) usleep(10'000);
     usleep(200'000);
     program.signal(signal);
     const Finished finished = program.wait();
