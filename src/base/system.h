@@ -15,6 +15,9 @@ void unmap_memory(void* address, size_t bytes);
 // Processors that this process may use (affinity counts), at least 1.
 int processor_count();
 
+// Bytes of the processor's largest cache; 0 where unknown.
+uint64_t largest_cache();
+
 // Bytes of memory that can be taken now without swapping, by the machine and by the limits that
 // this process stands under; 0 where unknown.
 uint64_t available_memory();

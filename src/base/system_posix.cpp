@@ -36,6 +36,17 @@ int processor_count() {
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+uint64_t largest_cache() {
+  uint64_t bytes = 0;
+#ifdef _SC_LEVEL4_CACHE_SIZE  // glibc's
+  for (const int name : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE}) {
+    const long size = sysconf(name);
+    if (size > 0) bytes = std::max(bytes, static_cast<uint64_t>(size));
+  }
+#endif
+  return bytes;
+}
+
 namespace {
 
 // "Name: 123 kB" lines, in KiB.
