@@ -28,6 +28,7 @@ constexpr int64_t kBatch = 8;
 // What a token multiplies with, beside the routed experts, and what one routed expert has.
 struct Weights {
   uint64_t resident = 0;
+  uint64_t head = 0;  // of them, which of a prompt only the last token needs
   uint64_t expert = 0;
 };
 
@@ -108,6 +109,7 @@ class Forecaster {
     if (tensor.name == names::kHead && tied_) return;
     const bool known = layer || tensor.name == names::kEmbedding || tensor.name == names::kHead;
     if (!known) return;
+    if (!layer) weights_.head += elements(tensor);
     const bool routed = tensor.name.find(".mlp.experts.") != std::string::npos;
     (routed ? weights_.expert : weights_.resident) += elements(tensor);
   }
@@ -226,8 +228,12 @@ class Forecaster {
     p.memory_seconds = resident_memory + routed_memory;
 
     const double attention = context * static_cast<double>(f_.macs_per_cached_position);
+    const auto head = static_cast<double>(weights_.head);
     const double resident_operations =
-        2 * rows * (static_cast<double>(weights_.resident) + attention) / rates.operations;
+        2 *
+        (rows * (static_cast<double>(weights_.resident) - head + attention) +
+         static_cast<double>(sequences) * head) /
+        rates.operations;
     const double routed_operations =
         2 * rows * static_cast<double>(moe_layers_ * top_k_ * weights_.expert) / rates.operations;
     p.operation_seconds = resident_operations + routed_operations;
