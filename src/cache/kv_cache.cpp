@@ -61,6 +61,7 @@ void KvSequence::commit(int64_t count) {
 
 void KvSequence::truncate(int64_t length) {
   assert(length >= 0 && length <= length_);
+  if (!layout().rollback && length < length_) length = 0;
   length_ = length;
   pages_.resize(static_cast<size_t>((length + kPagePositions - 1) / kPagePositions));
 }

@@ -18,6 +18,7 @@ constexpr int64_t kPagePositions = kAttentionBlock;
 struct KvCacheLayout {
   int64_t layers = 0;  // the MTP layer counts as one more
   KvRowLayout row;
+  bool rollback = true;  // false: truncate() keeps all positions or none
   int64_t layer_bytes() const { return kPagePositions * row.bytes(); }
   int64_t page_bytes() const { return layers * layer_bytes(); }
 };
@@ -64,7 +65,8 @@ class KvSequence {
   void commit(int64_t count);
   // Makes cached positions from `first` on writable again, as prepare() does for new ones.
   void prepare_again(int64_t first);
-  // Forgets all positions from `length` on (rejected drafts, a cut turn).
+  // Forgets all positions from `length` on (rejected drafts, a cut turn), or every position where
+  // the layout has no rollback.
   void truncate(int64_t length);
 
   std::byte* row(int64_t layer, int64_t position) const;

@@ -6,16 +6,16 @@
 
 namespace fathom {
 
-ContextDecision decide_context(const DeepseekConfig& config,
+ContextDecision decide_context(const ModelShape& shape,
                                std::optional<int64_t> tokenizer_model_max_length, int64_t asked) {
-  const int64_t most = config.max_position_embeddings;
+  const int64_t most = shape.max_position_embeddings;
   const std::string stated = tokenizer_model_max_length
                                  ? fmt::format("config.json says {}, tokenizer_config.json {}",
                                                most, *tokenizer_model_max_length)
                                  : fmt::format("config.json says {}", most);
   if (asked < 0) fail_usage("--ctx {}: a context has at least one token", asked);
   if (asked > 0) {
-    if (asked > most && config.rope_scaling.type != RopeType::dynamic) {
+    if (asked > most && !shape.dynamic_rope) {
       fail_usage("--ctx {} is more than the model's max_position_embeddings, {}", asked, most);
     }
     std::string reason = fmt::format("--ctx ({})", stated);

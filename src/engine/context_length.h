@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_shape.h"
 #include "fathom/model.h"
 
 namespace fathom {
@@ -12,7 +12,7 @@ namespace fathom {
 // `asked` is --ctx (0: not given). Without it the smallest length that a file states is taken.
 // More than max_position_embeddings is an Error(usage), except with dynamic RoPE scaling, which is
 // made for that.
-ContextDecision decide_context(const DeepseekConfig& config,
+ContextDecision decide_context(const ModelShape& shape,
                                std::optional<int64_t> tokenizer_model_max_length, int64_t asked);
 
 }  // namespace fathom

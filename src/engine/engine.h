@@ -5,30 +5,23 @@
 #include <optional>
 #include <string>
 
-#include "base/threads.h"
 #include "cache/kv_cache.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
-#include "engine/memory_plan.h"
+#include "engine/backend.h"
 #include "engine/text_folder.h"
-#include "experts/expert_store.h"
-#include "experts/route_trace.h"
 #include "fathom/model.h"
-#include "kernels/context.h"
-#include "model/deepseek/forward.h"
 
 namespace fathom {
 
 class Engine {
  public:
   explicit Engine(const LoadOptions& options);
-  ~Engine();
 
   const ModelInfo& info() const { return info_; }
   ModelStats stats() const;
-  const DeepseekConfig& config() const { return config_; }
-  DeepseekModel& model() { return *model_; }
-  const std::shared_ptr<KvPagePool>& pages() const { return pages_; }
+  const ModelShape& shape() const { return backend_->shape(); }
+  Decoder& model() { return backend_->decoder(); }
+  const std::shared_ptr<KvPagePool>& pages() const { return backend_->pages(); }
   const GenerationConfig& generation_config() const { return generation_config_; }
   // nullptr where the folder has no tokenizer.
   const TextFolder* text() const { return text_ ? &*text_ : nullptr; }
@@ -44,26 +37,12 @@ class Engine {
 
  private:
   // Reads everything but the weights, into the members; all problems in one Error(input).
-  Checkpoint open_files(const std::string& folder, const LoadOptions& options);
-  // Divides the memory and loads what the division says.
-  void load(const Checkpoint& checkpoint, const LoadOptions& options);
-  KvCacheLayout kv_layout(const LoadOptions& options) const;
-  MemoryPlan plan(const Checkpoint& checkpoint, const LoadOptions& options, WeightChoice* choice);
-  std::unique_ptr<ExpertStore> open_experts(const Checkpoint& checkpoint,
-                                            const LoadOptions& options, const MemoryPlan& plan);
+  void open_files(const std::string& folder, const LoadOptions& options);
 
   ModelInfo info_;
-  DeepseekConfig config_;
   GenerationConfig generation_config_;
   std::optional<TextFolder> text_;
-  std::unique_ptr<ThreadPool> pool_;
-  std::unique_ptr<KernelContext> context_;
-  DeepseekWeights weights_;
-  std::unique_ptr<ExpertStore> experts_;
-  std::unique_ptr<DeepseekModel> model_;
-  std::shared_ptr<KvPagePool> pages_;
-  std::unique_ptr<RouteTraceWriter> expert_trace_;
-  bool checkpoint_has_mtp_ = false;
+  std::unique_ptr<Backend> backend_;
 };
 
 // A sequence's cache and the ids it holds, behind the public Cache.

@@ -116,7 +116,7 @@ class Forecaster {
 
   MemoryNeeds needs(int64_t context, int64_t sequences, uint64_t budget) const {
     MemoryNeeds needs;
-    needs.config = &config_;
+    needs.shape = memory_shape_of(config_);
     needs.footprint = footprint_;
     needs.tied = tied_;
     needs.context = context;
@@ -145,7 +145,7 @@ class Forecaster {
 
   void divide_memory() {
     const ContextDecision context =
-        decide_context(config_, options_.tokenizer_max_length, options_.context);
+        decide_context(shape_of(config_), options_.tokenizer_max_length, options_.context);
     f_.context = context.tokens;
     f_.context_reason = context.reason;
     const MemoryBudget budget = decide_budget(options_.ram, system::available_memory());

@@ -21,7 +21,7 @@ struct Plan {
 };
 
 Plan check(const Engine& engine, const ForwardInput& input, int64_t cached) {
-  const DeepseekConfig& config = engine.config();
+  const ModelShape& config = engine.shape();
   Plan plan;
   if (!input.ids.empty() && !input.embeddings.empty()) {
     fail_usage("forward: ids and embeddings cannot both be given");
@@ -141,7 +141,7 @@ ForwardOutput forward(Engine& engine, const ForwardInput& input, CacheState& cac
   KvSequence& sequence = cache.in(engine.pages());
   const int64_t cached = sequence.length();
   const Plan plan = check(engine, input, cached);
-  const DeepseekConfig& config = engine.config();
+  const ModelShape& config = engine.shape();
   const int64_t rows = plan.rows();
 
   Sweep sweep;

@@ -21,37 +21,21 @@ constexpr auto kLeastExpertSlots = static_cast<uint64_t>(StreamedExpertStore::kL
 
 uint64_t natural(int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); }
 
-// Bytes that each row of a sweep holds from its first layer to its last: two matrices, the
-// router's logits and the choices, and the row itself.
-uint64_t sweep_bytes_per_row(const DeepseekConfig& config) {
-  const int64_t floats =
-      2 * config.hidden_size + config.n_routed_experts + 4 * config.num_experts_per_tok;
-  return natural(floats) * sizeof(float) + sizeof(int64_t) * 8;
+// Bytes that each row of a sweep holds from its first layer to its last, itself included.
+uint64_t sweep_bytes_per_row(const MemoryShape& shape) {
+  return natural(shape.sweep_floats) * sizeof(float) + sizeof(int64_t) * 8;
 }
 
 // What `rows` rows of a prompt hold at the most. With the MTP layer their final hidden states stay
 // until it has gone over them too, in parts, each with matrices of its own.
-uint64_t prompt_bytes(const DeepseekConfig& config, bool mtp, int64_t rows) {
-  const uint64_t sweep = natural(rows) * sweep_bytes_per_row(config);
+uint64_t prompt_bytes(const MemoryShape& shape, bool mtp, int64_t rows) {
+  const uint64_t sweep = natural(rows) * sweep_bytes_per_row(shape);
   if (!mtp) return sweep;
   constexpr int64_t kMtpRows = 2048;
   constexpr uint64_t kMtpMatrices = 5;
-  const uint64_t matrix_row = natural(config.hidden_size) * sizeof(float);
+  const uint64_t matrix_row = natural(shape.hidden_size) * sizeof(float);
   const uint64_t kept = natural(rows) * matrix_row;
   return kept + std::max(sweep, kMtpMatrices * natural(std::min(rows, kMtpRows)) * matrix_row);
-}
-
-// Scratch of one row that is being worked on inside a layer.
-uint64_t scratch_bytes_per_row(const DeepseekConfig& config) {
-  const int64_t heads = config.num_attention_heads;
-  const int64_t cached = config.kv_lora_rank + config.qk_rope_head_dim;
-  const int64_t attention = config.q_lora_rank.value_or(0) + heads * config.qk_head_dim() +
-                            2 * cached + config.qk_rope_head_dim + heads * cached +
-                            heads * config.kv_lora_rank + heads * config.v_head_dim +
-                            config.hidden_size;
-  const int64_t shared = config.moe_intermediate_size * config.n_shared_experts;
-  const int64_t mlp = 2 * std::max(config.intermediate_size, shared) + config.hidden_size;
-  return natural(attention + mlp) * sizeof(float);
 }
 
 std::string table(const std::vector<MemoryShare>& shares) {
@@ -69,7 +53,6 @@ class Planner {
   }
 
   MemoryPlan plan(ExpertsPlace place, const std::string& folder) {
-    const DeepseekConfig& config = *needs_.config;
     for (const Part part : {Part::attention, Part::dense_mlp, Part::shared_experts, Part::router,
                             Part::norms, Part::mtp_projection}) {
       uint64_t bytes = needs_.footprint.of(part, needs_.mtp);
@@ -96,9 +79,9 @@ class Planner {
     add("process", kProcessOverhead);
 
     const int64_t rows = std::min(needs_.row_chunk, std::max<int64_t>(needs_.context, 1));
-    const uint64_t logits = natural(config.vocab_size * needs_.sequences) * sizeof(float);
-    add("scratch", natural(rows) * scratch_bytes_per_row(config) + logits + needs_.store_scratch +
-                       natural(needs_.threads) * needs_.scratch_per_thread);
+    const uint64_t logits = natural(needs_.shape.vocab_size * needs_.sequences) * sizeof(float);
+    add("scratch", natural(rows * needs_.shape.scratch_floats) * sizeof(float) + logits +
+                       needs_.store_scratch + natural(needs_.threads) * needs_.scratch_per_thread);
     const uint64_t least = kLeastExpertSlots * needs_.slot_bytes;
     decide_prefill_chunk(least);
 
@@ -139,13 +122,13 @@ class Planner {
 
   // `copies` of a matrix of the vocabulary in 8 bits: bytes, and a scale for each row.
   uint64_t int8_table(uint64_t copies) const {
-    const DeepseekConfig& config = *needs_.config;
-    return copies * natural(config.vocab_size) * (natural(config.hidden_size) + sizeof(float));
+    return copies * natural(needs_.shape.vocab_size) *
+           (natural(needs_.shape.hidden_size) + sizeof(float));
   }
 
   void decide_prefill_chunk(uint64_t least_experts) {
     const auto bytes = [this](int64_t rows) {
-      return prompt_bytes(*needs_.config, needs_.mtp, rows);
+      return prompt_bytes(needs_.shape, needs_.mtp, rows);
     };
     // Rows of one pass: a whole prompt, or those of several sequences together.
     const int64_t together = std::min(needs_.sequences * needs_.context, kMostJointRows);
@@ -176,6 +159,21 @@ class Planner {
 };
 
 }  // namespace
+
+MemoryShape memory_shape_of(const DeepseekConfig& config) {
+  const int64_t heads = config.num_attention_heads;
+  const int64_t cached = config.kv_lora_rank + config.qk_rope_head_dim;
+  const int64_t attention = config.q_lora_rank.value_or(0) + heads * config.qk_head_dim() +
+                            2 * cached + config.qk_rope_head_dim + heads * cached +
+                            heads * config.kv_lora_rank + heads * config.v_head_dim +
+                            config.hidden_size;
+  const int64_t shared = config.moe_intermediate_size * config.n_shared_experts;
+  const int64_t mlp = 2 * std::max(config.intermediate_size, shared) + config.hidden_size;
+  // A sweep has two matrices, the router's logits and the choices.
+  const int64_t sweep =
+      2 * config.hidden_size + config.n_routed_experts + 4 * config.num_experts_per_tok;
+  return {config.vocab_size, config.hidden_size, sweep, attention + mlp};
+}
 
 void set_expert_needs(const ExpertLayout& layout, uint64_t budget, MemoryNeeds* needs) {
   StreamedStoreOptions store;

@@ -19,8 +19,17 @@ constexpr uint64_t kProcessOverhead = uint64_t{48} << 20;
 // about 0.8 MB of scratch each at R1's width.
 constexpr int64_t kDefaultRowChunk = 128;
 
+// What a model's passes take, by its config: floats of each row.
+struct MemoryShape {
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t sweep_floats = 0;    // from the first layer to the last
+  int64_t scratch_floats = 0;  // while the row is worked on inside a layer
+};
+MemoryShape memory_shape_of(const DeepseekConfig& config);
+
 struct MemoryNeeds {
-  const DeepseekConfig* config = nullptr;
+  MemoryShape shape;
   Footprint footprint;
   bool mtp = false;           // the MTP layer is loaded
   bool mtp_own_head = false;  // its head differs from the main one

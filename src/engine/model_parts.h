@@ -9,13 +9,13 @@
 #include "engine/speculation.h"
 #include "engine/text_folder.h"
 #include "fathom/model.h"
-#include "model/deepseek/forward.h"
+#include "model/decoder.h"
 
 namespace fathom {
 
 // All of it outlives whatever is made with it.
 struct ModelParts {
-  DeepseekModel* model = nullptr;
+  Decoder* model = nullptr;
   std::shared_ptr<KvPagePool> pages;
   const GenerationConfig* defaults = nullptr;  // generation_config.json
   const TextFolder* text = nullptr;            // nullptr where the folder has no tokenizer

@@ -28,6 +28,8 @@ SequenceScheduler::SequenceScheduler(const ModelParts& parts, SchedulerOptions o
   if (options_.parallel < 1) {
     fail_usage("parallel: {} is less than 1", options_.parallel);
   }
+  const int64_t most = parts_.model->abilities().most_sequences;
+  if (most > 0) options_.parallel = std::min(options_.parallel, most);
   if (options_.sweep_rows < 0) fail_usage("sweep_rows: {} is negative", options_.sweep_rows);
   if (options_.sweep_rows == 0) options_.sweep_rows = parts_.most_prompt_rows;
 }
@@ -269,7 +271,7 @@ bool SequenceScheduler::run(const CancelToken* stop) {
   sweep_ = {};
   for (const auto& sequence : running_) sequence->add_rows(sweep_);
   if (sweep_.rows.empty()) return false;
-  const auto layers = static_cast<double>(parts_.model->config().num_hidden_layers);
+  const auto layers = static_cast<double>(parts_.model->shape().num_hidden_layers);
   const CancelToken* token = stop != nullptr ? stop : common_token();
   const auto progress = [this](double share) {
     for (const auto& sequence : running_) sequence->prefill_progress(share);
@@ -311,7 +313,7 @@ void SequenceScheduler::fail_pass(const Error& error) {
 }
 
 void SequenceScheduler::sample() {
-  const int64_t width = parts_.model->config().hidden_size;
+  const int64_t width = parts_.model->shape().hidden_size;
   int64_t wanting = 0;
   int64_t logit_rows = 0;
   for (const SweepRow& row : sweep_.rows) wanting += row.wants_logits;
@@ -334,7 +336,7 @@ void SequenceScheduler::sample() {
     if (sequence->speculates()) sequence->keep_hidden(final_.view().middle_rows(from, rows));
     from += rows;
   }
-  Matrix logits(logit_rows, parts_.model->config().vocab_size);
+  Matrix logits(logit_rows, parts_.model->shape().vocab_size);
   if (logit_rows > 0) parts_.model->head(last, logits);
 
   sampled_ = 0;
@@ -360,7 +362,7 @@ void SequenceScheduler::sample() {
 void SequenceScheduler::keep_prompt(Sequence& sequence, Span2d<const float> logits,
                                     Span2d<const float> hidden) {
   sequence.group().computing = false;
-  if (sequence.group().waiting == 0) return;
+  if (sequence.group().waiting == 0 || !parts_.model->abilities().prefix_sharing) return;
   KeptPrompt kept{&sequence, Matrix(1, logits.cols), {}};
   std::copy_n(logits.row(0), logits.cols, kept.logits.row(0));
   if (sequence.speculates()) {

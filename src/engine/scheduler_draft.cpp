@@ -55,7 +55,7 @@ void SequenceScheduler::draft(const CancelToken* stop) {
 }
 
 void SequenceScheduler::draft_rows(std::span<const MtpRow> rows, const CancelToken* stop) {
-  const DeepseekConfig& config = parts_.model->config();
+  const ModelShape& config = parts_.model->shape();
   Sweep sweep;
   Matrix hidden(static_cast<int64_t>(rows.size()), config.hidden_size);
   int64_t drafts = 0;

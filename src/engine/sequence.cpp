@@ -73,7 +73,7 @@ void check_token_ids(std::span<const int32_t> ids, int64_t vocab_size) {
 }
 
 void check_request(const ModelParts& parts, const GenerateRequest& request) {
-  const int64_t vocab = parts.model->config().vocab_size;
+  const int64_t vocab = parts.model->shape().vocab_size;
   const ContextDecision& context = *parts.context;
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.ids.size());
   if (prompt_tokens == 0) fail_usage("the prompt is empty");
@@ -136,6 +136,7 @@ void Sequence::begin() {
     }
   }
   cache_->truncate(same);
+  same = cache_->length();
   mtp_length_ = std::min(mtp_length_, same);
   sync_ids();
   prefilling_ = true;

@@ -20,7 +20,7 @@ SnapshotTag tag_of(Engine& engine) {
   tag.identity = engine.info().identity;
   if (engine.info().embed == WeightPrecision::int8) tag.identity += " with --embed int8";
   tag.layout = engine.pages()->layout();
-  tag.main_layers = engine.config().num_hidden_layers;
+  tag.main_layers = engine.shape().num_hidden_layers;
   tag.most_rows = engine.info().context.tokens;
   return tag;
 }

@@ -7,10 +7,9 @@
 namespace fathom {
 namespace {
 
-DeepseekConfig r1() {
-  DeepseekConfig config;
+ModelShape r1() {
+  ModelShape config;
   config.max_position_embeddings = 163840;
-  config.rope_scaling.type = RopeType::yarn;
   return config;
 }
 
@@ -31,8 +30,8 @@ TEST(ContextLength, WhatIsAskedForWinsUpToTheModelsOwnLimit) {
 }
 
 TEST(ContextLength, DynamicScalingMayGoBeyondAndSaysWhatThatMeans) {
-  DeepseekConfig config = r1();
-  config.rope_scaling.type = RopeType::dynamic;
+  ModelShape config = r1();
+  config.dynamic_rope = true;
   const ContextDecision decision = decide_context(config, std::nullopt, 200000);
   EXPECT_EQ(decision.tokens, 200000);
   EXPECT_NE(decision.reason.find("depend on how a prompt is cut"), std::string::npos);

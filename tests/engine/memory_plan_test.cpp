@@ -43,7 +43,7 @@ struct Released {
     set(Part::router, 213'000'000);
     set(Part::norms, 2'000'000);
     set(Part::routed_experts, 58 * 256 * uint64_t{44'050'944});
-    needs.config = &config;
+    needs.shape = memory_shape_of(config);
     needs.slot_bytes = 44'060'672;
     needs.experts = 58 * 256;
     needs.kv_bytes_per_token = 61 * 1152;

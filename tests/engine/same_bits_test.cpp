@@ -167,9 +167,9 @@ TEST(SameBits, InCompanyOfOtherSequences) {
     }
     engine.model().begin(sweep);
     engine.run(sweep, nullptr, {});
-    Matrix hidden(static_cast<int64_t>(prompts.size()), engine.config().hidden_size);
+    Matrix hidden(static_cast<int64_t>(prompts.size()), engine.shape().hidden_size);
     engine.model().final_hidden(sweep, hidden);
-    Matrix logits(hidden.rows(), engine.config().vocab_size);
+    Matrix logits(hidden.rows(), engine.shape().vocab_size);
     engine.model().head(hidden, logits);
     return std::vector<float>(logits.data(), logits.data() + logits.rows() * logits.cols());
   };

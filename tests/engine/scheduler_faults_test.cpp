@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/threads.h"
 #include "checkpoint/checkpoint.h"
 #include "engine/generate.h"
 #include "engine/scheduler.h"
 #include "experts/resident_store.h"
 #include "kernels/dispatch.h"
+#include "model/deepseek/forward.h"
 
 namespace fathom {
 namespace {
@@ -39,11 +41,13 @@ class SchedulerFaults : public testing::Test {
   explicit SchedulerFaults(Speculation speculation = Speculation::on)
       : engine_(options()), pool_(1), context_(best_kernels(), pool_) {
     const Checkpoint checkpoint = Checkpoint::open(options().folder);
+    const std::string path = options().folder + "/config.json";
+    const DeepseekConfig config = parse_deepseek_config(read_text(path), path);
     WeightChoice choice;
     choice.mtp = true;
-    weights_ = load_deepseek_weights(checkpoint, engine_.config(), choice, pool_, nullptr);
+    weights_ = load_deepseek_weights(checkpoint, config, choice, pool_, nullptr);
     store_ = std::make_unique<FailingStore>(context_, std::move(weights_.routed_experts));
-    model_ = std::make_unique<DeepseekModel>(engine_.config(), weights_, *store_, context_, 64);
+    model_ = std::make_unique<DeepseekModel>(config, weights_, *store_, context_, 64);
     judge_ = std::make_unique<SpeculationJudge>(speculation, true);
     parts_ = parts_of(engine_, *judge_);
     parts_.model = model_.get();
@@ -132,7 +136,7 @@ TEST_F(SchedulerFaults, InThePromptOfSamplesAreRepeatedByTheNextSample) {
 TEST_F(SchedulerFaults, InTheMtpLayerEndTheDraftingOnly) {
   const GenerateRequest r = request(20, 3);
   const auto expected = generate(parts_, r).ids;
-  store_->failing_layer = engine_.config().num_hidden_layers;
+  store_->failing_layer = engine_.shape().num_hidden_layers;
   const GenerateResult result = generate(parts_, r);
   EXPECT_EQ(result.ids, expected);
   EXPECT_FALSE(result.speculation.on);

@@ -1,40 +1,15 @@
 #include "model/deepseek/forward.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/linear/linear.h"
 #include "kernels/norm/norm.h"
 
 namespace fathom {
-namespace {
-
-void add(Span2d<const float> x, Span2d<float> to) {
-  for (int64_t r = 0; r < x.rows; ++r) {
-    for (int64_t c = 0; c < x.cols; ++c) to.row(r)[c] += x.row(r)[c];
-  }
-}
-
-// The hidden states of the rows that want logits.
-void copy_wanting(const Sweep& sweep, Span2d<float> out) {
-  int64_t to = 0;
-  for (int64_t i = 0; i < sweep.size(); ++i) {
-    if (!sweep.rows[static_cast<size_t>(i)].wants_logits) continue;
-    std::copy_n(sweep.hidden.row(i), out.cols, out.row(to++));
-  }
-}
-
-Matrix copy_of(Span2d<const float> x) {
-  Matrix copy(x.rows, x.cols);
-  for (int64_t r = 0; r < x.rows; ++r) std::copy_n(x.row(r), x.cols, copy.row(r));
-  return copy;
-}
-
-}  // namespace
-
 DeepseekModel::DeepseekModel(const DeepseekConfig& config, const DeepseekWeights& weights,
                              ExpertStore& experts, const KernelContext& context, int64_t row_chunk)
     : config_(config),
+      shape_(shape_of(config)),
       weights_(&weights),
       context_(&context),
       row_chunk_(row_chunk),
@@ -66,15 +41,7 @@ void DeepseekModel::begin(Sweep& sweep) {
 }
 
 void DeepseekModel::begin(Sweep& sweep, Span2d<const float> embeddings) {
-  for (size_t first = 0; first < sweep.rows.size();) {
-    KvSequence& cache = *sweep.rows[first].cache;
-    size_t end = first;
-    while (end < sweep.rows.size() && sweep.rows[end].cache == &cache) ++end;
-    const auto count = static_cast<int64_t>(end - first);
-    cache.prepare(count);
-    cache.commit(count);
-    first = end;
-  }
+  prepare_caches(sweep);
   reserve(sweep);
   sweep.next_layer = 0;
   for (int64_t i = 0; i < embeddings.rows; ++i) {
@@ -166,7 +133,7 @@ void DeepseekModel::mlp(const LayerWeights& w, int64_t layer, Sweep& sweep,
     const int64_t count = std::min(row_chunk_, sweep.size() - first);
     const Span2d<float> out = mlp_out_.view().middle_rows(0, count);
     gated_mlp(*context_, normed.middle_rows(first, count), every_row, gate_, up_, out);
-    add(out, sweep.hidden.view().middle_rows(first, count));
+    add_to(out, sweep.hidden.view().middle_rows(first, count));
   }
 }
 
