@@ -50,6 +50,8 @@ class GraphDecoder {
 // Whether `folder` holds a model of graphs: genai_config.json, a bundle's manifest or a bundle's
 // folders by architecture.
 bool is_graph_folder(const std::string& folder, const GraphChoice& choice);
+// Where its tokenizer lies: the folder, or the bundle's folder for one architecture.
+std::string graph_text_folder(const std::string& folder, const GraphChoice& choice);
 std::unique_ptr<GraphDecoder> open_graph_model(const std::string& folder,
                                                const GraphChoice& choice);
 
