@@ -164,15 +164,26 @@ MemoryPlan DeepseekBackend::plan(const LoadOptions& options, WeightChoice* choic
   const auto with = [&](bool mtp) {
     needs.mtp = mtp;
     has_mtp_ = mtp;
-    if (mtp) choice->mtp_copies = compare_mtp_copies(checkpoint, config_, options.cancel);
-    needs.mtp_own_head = choice->mtp_copies.own_head;
-    needs.mtp_own_embedding = choice->mtp_copies.own_embedding;
     needs.kv_bytes_per_token = static_cast<uint64_t>(kv_layout(options).layers) *
                                static_cast<uint64_t>(kv_layout(options).row.bytes());
     if (config_.n_routed_experts > 0) {
       set_expert_needs(ExpertLayout(checkpoint, config_, mtp), budget.bytes, &needs);
     }
-    return plan_memory(needs, budget, options.experts, checkpoint.folder());
+    const auto differs = [&](MtpCopy which) {
+      return mtp && mtp_copy_differs(checkpoint, config_, which, options.cancel);
+    };
+    MtpCopies& copies = choice->mtp_copies;
+    copies.own_head = needs.mtp_own_head = differs(MtpCopy::head);
+    needs.mtp_own_embedding = false;
+    MemoryPlan plan = plan_memory(needs, budget, options.experts, checkpoint.folder());
+    if (plan.embedding_on_disk) {
+      // A copy takes no memory there, and comparing would read all of it.
+      copies.own_embedding = mtp && has_mtp_copy(checkpoint, config_, MtpCopy::embedding);
+      return plan;
+    }
+    copies.own_embedding = needs.mtp_own_embedding = differs(MtpCopy::embedding);
+    return copies.own_embedding ? plan_memory(needs, budget, options.experts, checkpoint.folder())
+                                : plan;
   };
   const bool must = options.mtp || options.speculation == Speculation::on;
   bool mtp = must;

@@ -105,20 +105,28 @@ bool same_tensor(const Checkpoint& checkpoint, const TensorInfo& a, const Tensor
   return true;
 }
 
+const TensorInfo* find_mtp_copy(const Checkpoint& checkpoint, const DeepseekConfig& config,
+                                MtpCopy which) {
+  const std::string_view name = which == MtpCopy::embedding ? kMtpEmbedding : kMtpHead;
+  return checkpoint.find(names::layer(config.num_hidden_layers, name));
+}
+
 }  // namespace
 
 bool has_tied_head(const Checkpoint& checkpoint, const DeepseekConfig& config) {
   return config.tie_word_embeddings || checkpoint.find(names::kHead) == nullptr;
 }
 
-MtpCopies compare_mtp_copies(const Checkpoint& checkpoint, const DeepseekConfig& config,
-                             const CancelToken* cancel) {
-  const auto differs = [&](std::string_view copy, std::string_view main) {
-    const TensorInfo* own = checkpoint.find(names::layer(config.num_hidden_layers, copy));
-    return own != nullptr && !same_tensor(checkpoint, *own, *checkpoint.find(main), cancel);
-  };
-  return {differs(kMtpEmbedding, names::kEmbedding),
-          differs(kMtpHead, has_tied_head(checkpoint, config) ? names::kEmbedding : names::kHead)};
+bool has_mtp_copy(const Checkpoint& checkpoint, const DeepseekConfig& config, MtpCopy which) {
+  return find_mtp_copy(checkpoint, config, which) != nullptr;
+}
+
+bool mtp_copy_differs(const Checkpoint& checkpoint, const DeepseekConfig& config, MtpCopy which,
+                      const CancelToken* cancel) {
+  const TensorInfo* own = find_mtp_copy(checkpoint, config, which);
+  const bool embedding = which == MtpCopy::embedding || has_tied_head(checkpoint, config);
+  const std::string_view main = embedding ? names::kEmbedding : names::kHead;
+  return own != nullptr && !same_tensor(checkpoint, *own, *checkpoint.find(main), cancel);
 }
 
 DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const DeepseekConfig& config,

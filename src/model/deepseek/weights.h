@@ -63,12 +63,15 @@ struct DeepseekWeights {
 
 // The MTP layer comes with copies of embedding and head, which need not differ from the main ones.
 struct MtpCopies {
-  bool own_embedding = false;  // present, and different
+  bool own_embedding = false;  // taken instead of the main one
   bool own_head = false;
 };
-// Compares the bytes of the copies with the main tensors', unless their beginnings differ already.
-MtpCopies compare_mtp_copies(const Checkpoint& checkpoint, const DeepseekConfig& config,
-                             const CancelToken* cancel);
+enum class MtpCopy { embedding, head };
+bool has_mtp_copy(const Checkpoint& checkpoint, const DeepseekConfig& config, MtpCopy which);
+// True where there is such a copy and its bytes differ from the main tensor's; both are read as far
+// as they are the same.
+bool mtp_copy_differs(const Checkpoint& checkpoint, const DeepseekConfig& config, MtpCopy which,
+                      const CancelToken* cancel);
 
 struct WeightChoice {
   bool mtp = false;
