@@ -23,7 +23,10 @@ Dtype dtype_of(WeightFormat format) {
     case WeightFormat::f16:
       return Dtype::f16;
     case WeightFormat::f32:
-    case WeightFormat::int8_row:  // no stored format
+    case WeightFormat::int8_row:  // no stored formats
+    case WeightFormat::int4:
+    case WeightFormat::int3:
+    case WeightFormat::int2:
       break;
   }
   return Dtype::f32;

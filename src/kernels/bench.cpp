@@ -157,6 +157,7 @@ class Bench {
   void time_linear(const Shape& shape, double budget, KernelBenchResult& result) {
     WeightView w = weights(shape);
     const int64_t n = result.n;
+    const bool levels = level_bits(shape.format) > 0;
     Matrix x(n, w.cols);
     Matrix all_y(n, w.rows);
     for (int64_t i = 0; i < n * w.cols; ++i) x.data()[i] = static_cast<float>(i % 17) - 8.0f;
@@ -167,14 +168,16 @@ class Bench {
     const auto wanted_rows = static_cast<int64_t>(kBurstOperations / row_operations);
     if (n > 1) w.rows = std::min(w.rows, std::max(least_rows, wanted_rows / 128 * 128));
     const auto bytes = static_cast<uint64_t>(w.rows * w.row_bytes());
+    const auto scale_bytes = levels ? static_cast<uint64_t>(w.rows * w.row_scale_bytes()) : 0;
     const uint64_t repeats = n > 1 ? 1 : std::max<uint64_t>(1, kReadBytes / bytes);
     const auto all = static_cast<double>(repeats);
-    const Work work = {static_cast<double>(bytes) * all,
+    const Work work = {static_cast<double>(bytes + scale_bytes) * all,
                        row_operations * static_cast<double>(w.rows) * all, n == 1};
     Span2d<float> y = {all_y.data(), n, w.rows};
     time_rounds(work, budget, result, [&] {
       for (uint64_t i = 0; i < repeats; ++i) {
         w.data = take(bytes);
+        if (levels) w.scale = take(scale_bytes);
         linear(context_, x, w, y);
       }
     });
@@ -275,6 +278,9 @@ class Bench {
   }
 
   WeightView weights(const Shape& shape) const {
+    if (level_bits(shape.format) > 0) {
+      return WeightView::levels(shape.format, shape.rows, shape.cols, nullptr, nullptr);
+    }
     WeightView w;
     w.format = shape.format;
     w.rows = shape.rows;
@@ -342,7 +348,7 @@ Case linear_case(const char* name, const Bench::Shape& shape, int64_t n) {
           }};
 }
 
-// The shapes of the 671B model's layers.
+// The shapes of the 671B model's layers, and of a small dense one's.
 std::vector<Case> all_cases() {
   constexpr WeightFormat fp8 = WeightFormat::fp8_block;
   std::vector<Case> cases;
@@ -360,6 +366,16 @@ std::vector<Case> all_cases() {
       {"linear f16", {WeightFormat::f16, 2048, 7168}},
       {"linear f32", {WeightFormat::f32, 2048, 7168}},
       {"linear int8_row", {WeightFormat::int8_row, 2048, 7168}},
+      {"linear int4", {WeightFormat::int4, 2048, 7168}},
+      {"linear int3", {WeightFormat::int3, 2048, 7168}},
+      {"linear int2", {WeightFormat::int2, 2048, 7168}},
+      // A layer of Distill-Qwen-1.5B.
+      {"linear bf16", {WeightFormat::bf16, 8960, 1536}},
+      {"linear bf16", {WeightFormat::bf16, 1536, 8960}},
+      {"linear int8_row", {WeightFormat::int8_row, 8960, 1536}},
+      {"linear int8_row", {WeightFormat::int8_row, 1536, 8960}},
+      {"linear int4", {WeightFormat::int4, 8960, 1536}},
+      {"linear int4", {WeightFormat::int4, 1536, 8960}},
   };
   for (const auto& [name, shape] : others) {
     for (const int64_t n : {1, 16, 64, 512}) cases.push_back(linear_case(name, shape, n));

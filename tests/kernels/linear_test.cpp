@@ -17,8 +17,9 @@
 namespace fathom {
 namespace {
 
-constexpr WeightFormat kFormats[] = {WeightFormat::f32, WeightFormat::bf16, WeightFormat::f16,
-                                     WeightFormat::fp8_block, WeightFormat::int8_row};
+constexpr WeightFormat kFormats[] = {
+    WeightFormat::f32,      WeightFormat::bf16, WeightFormat::f16,  WeightFormat::fp8_block,
+    WeightFormat::int8_row, WeightFormat::int4, WeightFormat::int3, WeightFormat::int2};
 
 // Every implementation of linear that this processor runs, also those that no set has taken.
 std::vector<std::pair<std::string, const LinearKernels*>> fast_kernels() {
@@ -59,30 +60,43 @@ class Problem {
       shape_.block_cols = asked.cols;
     }
     const Shape& shape = shape_;
+    view_.format = shape.format;
+    view_.rows = shape.rows;
+    view_.cols = shape.cols;
+    view_.scale_cols = (shape.cols + shape.block_cols - 1) / shape.block_cols;
+    view_.block_rows = shape.block_rows;
+    view_.block_cols = shape.block_cols;
+    const bool levels = level_bits(shape.format) > 0;
+    if (levels) view_ = WeightView::levels(shape.format, shape.rows, shape.cols, nullptr, nullptr);
+    view_.first_row = shape.first_row;
+    weights_.resize(static_cast<size_t>(shape.rows * view_.row_bytes() + shape.misalign));
+    if (levels) {
+      for (std::byte& byte : weights_) byte = static_cast<std::byte>(random_() >> 8);
+    } else {
+      for (int64_t i = 0; i < shape.rows * shape.cols; ++i) put_weight(i);
+    }
     const int64_t whole_rows = shape.first_row + shape.rows;
-    const int64_t bytes = shape.rows * shape.cols * WeightView::element_bytes(shape.format);
-    weights_.resize(static_cast<size_t>(bytes + shape.misalign));
-    for (int64_t i = 0; i < shape.rows * shape.cols; ++i) put_weight(i);
-    const int64_t scale_cols = (shape.cols + shape.block_cols - 1) / shape.block_cols;
-    const int64_t scale_rows = (whole_rows + shape.block_rows - 1) / shape.block_rows;
-    scales_.resize(static_cast<size_t>(scale_rows * scale_cols * 4 + shape.misalign));
-    for (int64_t i = 0; i < scale_rows * scale_cols; ++i) {
+    const int64_t scale_rows = (whole_rows + view_.block_rows - 1) / view_.block_rows;
+    const int64_t scale_bytes = levels ? 2 : 4;
+    scales_.resize(
+        static_cast<size_t>(scale_rows * view_.scale_cols * scale_bytes + shape.misalign));
+    for (int64_t i = 0; i < scale_rows * view_.scale_cols; ++i) {
       float scale = std::ldexp(1.0f + uniform(), -9);
-      if (shape.format == WeightFormat::int8_row && i % 7 == 2) scale = 0;  // of a row of zeros
-      std::memcpy(scales_.data() + shape.misalign + i * 4, &scale, 4);
+      // Of a row, or a group, of zeros.
+      if (shape.format != WeightFormat::fp8_block && i % 7 == 2) scale = 0;
+      std::byte* at = scales_.data() + shape.misalign + i * scale_bytes;
+      const uint16_t bits = float_to_bf16(scale);
+      if (levels) {
+        std::memcpy(at, &bits, 2);
+      } else {
+        std::memcpy(at, &scale, 4);
+      }
     }
     x_.resize(static_cast<size_t>(shape.n * shape.cols + (shape.n - 1) * shape.x_gap));
     for (float& value : x_) value = activation();
 
-    view_.format = shape.format;
-    view_.rows = shape.rows;
-    view_.cols = shape.cols;
     view_.data = weights_.data() + shape.misalign;
     if (view_.has_scales()) view_.scale = scales_.data() + shape.misalign;
-    view_.scale_cols = scale_cols;
-    view_.block_rows = shape.block_rows;
-    view_.block_cols = shape.block_cols;
-    view_.first_row = shape.first_row;
   }
 
   const WeightView& view() const { return view_; }
@@ -156,6 +170,8 @@ class Problem {
       case WeightFormat::int8_row:
         *at = static_cast<std::byte>(random_());  // -128 too, which is never stored
         break;
+      default:  // int4, int3, int2: any bytes
+        break;
     }
   }
 
@@ -206,11 +222,14 @@ TEST(Linear, ReferenceIsNearDoublePrecision) {
         double sum = 0;
         double size = 0;
         for (int64_t k = 0; k < shape.cols; ++k) {
-          const std::byte* at = w.data + r * w.row_bytes() + k * w.element_bytes(format);
+          const std::byte* row = w.data + r * w.row_bytes();
+          const std::byte* at = row + k * w.element_bytes(format);
           double weight = 0;
           uint16_t half = 0;
           float single = 0;
-          if (format == WeightFormat::fp8_block) {
+          if (level_bits(format) > 0) {
+            weight = level_value(row, w.scale + (21 + r) * w.scale_cols * 2, level_bits(format), k);
+          } else if (format == WeightFormat::fp8_block) {
             std::memcpy(&single, w.scale + ((21 + r) / 32 * w.scale_cols + k / 48) * 4, 4);
             weight = double{fp8_e4m3_to_float(static_cast<uint8_t>(*at))} * single;
           } else if (format == WeightFormat::int8_row) {
@@ -403,10 +422,15 @@ TEST(Linear, WideShapes) {
   for (const int64_t n : {1, 2, 17, 100}) {
     expect_all_equal({.format = WeightFormat::int8_row, .n = n, .rows = 150, .cols = 7168});
   }
+  for (const int64_t n : {1, 17, 100}) {
+    expect_all_equal({.format = WeightFormat::int4, .n = n, .rows = 40, .cols = 8960});
+    expect_all_equal({.format = WeightFormat::int3, .n = n, .rows = 20, .cols = 7168});
+  }
 }
 
 TEST(Linear, ThreadsDoNotChangeBits) {
   for (const WeightFormat format : kFormats) {
+    if (format == WeightFormat::int3 || format == WeightFormat::int2) continue;  // cut as int4 is
     for (const int64_t n : {0, 1, 3, 130}) {
       for (const int64_t rows : {1, 100, 300}) {
         Shape shape{.format = format, .n = std::max<int64_t>(n, 1), .rows = rows, .cols = 391};

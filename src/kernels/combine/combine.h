@@ -4,7 +4,8 @@
 // The canonical order: each output has one accumulator (it begins with y's old value, or with 0)
 // and rows are added in ascending order by fused multiply-add, y = fma(p[r], w[r][c], y). For
 // fp8_block the factor is p[r] * (scale * 256) with one rounding and the byte counts as value /
-// 256; for int8_row it is p[r] * scale with one rounding, and the byte counts as it is.
+// 256; for int8_row it is p[r] * scale with one rounding, and the byte counts as it is. int4, int3
+// and int2 are for linear() only.
 #pragma once
 
 #include <span>

@@ -37,6 +37,10 @@ void decode(WeightFormat format, const std::byte* from, int64_t count, float* to
         to[i] = static_cast<float>(static_cast<int8_t>(from[i]));
       }
       break;
+    case WeightFormat::int4:
+    case WeightFormat::int3:
+    case WeightFormat::int2:
+      break;  // never asked for
   }
 }
 

@@ -29,6 +29,10 @@ void decode(WeightFormat format, const std::byte* from, int64_t count, float* to
       decode_values<1>(from, count, to,
                        [](const std::byte* b, Vector::Reg* v) { Vector::decode_int8(b, v); });
       break;
+    case WeightFormat::int4:
+    case WeightFormat::int3:
+    case WeightFormat::int2:
+      break;  // never asked for
   }
 }
 

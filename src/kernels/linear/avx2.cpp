@@ -71,6 +71,52 @@ struct Avx2 {
     }
   }
 
+  template <int kBits>
+  class LevelBlock {
+   public:
+    LevelBlock(const std::byte* from, const float* scales) {
+      for (int i = 0; i < 2; ++i) codes_[i] = lanes(from, i);
+      const __m256 levels = _mm256_load_ps(kLevels<kBits>.value);
+      for (int i = 0; i < 2; ++i) tables_[i] = _mm256_mul_ps(levels, _mm256_set1_ps(scales[i]));
+    }
+    // A permutation heeds 3 bits of each index; of 4 the highest is the sign.
+    template <int J>
+    void get(Reg* out) const {
+      for (int i = 0; i < 2; ++i) {
+        out[i] = _mm256_permutevar8x32_ps(tables_[J / 4], _mm256_srli_epi32(codes_[i], kBits * J));
+        if constexpr (kBits == 4) {
+          const __m256 sign = _mm256_castsi256_ps(_mm256_slli_epi32(codes_[i], 28 - 4 * J));
+          out[i] = _mm256_xor_ps(out[i], _mm256_and_ps(sign, _mm256_set1_ps(-0.0f)));
+        }
+      }
+    }
+
+   private:
+    // 8 lanes of the block.
+    static __m256i lanes(const std::byte* from, int half) {
+      const std::byte* at = from + half * 8 * kBits;
+      const auto load = [](const std::byte* bytes) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+      };
+      if constexpr (kBits == 4) {
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+      } else if constexpr (kBits == 3) {
+        // 12 bytes for each 4 lanes; the last 16 bytes are loaded 4 earlier, to stay in the block.
+        const __m128i widen = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+        const __m128i later =
+            _mm_setr_epi8(4, 5, 6, -1, 7, 8, 9, -1, 10, 11, 12, -1, 13, 14, 15, -1);
+        const __m128i low = _mm_shuffle_epi8(load(at), widen);
+        const __m128i high = half == 0 ? _mm_shuffle_epi8(load(at + 12), widen)
+                                       : _mm_shuffle_epi8(load(at + 8), later);
+        return _mm256_set_m128i(high, low);
+      } else {
+        return _mm256_cvtepu16_epi32(load(at));
+      }
+    }
+    __m256i codes_[2];
+    __m256 tables_[2];
+  };
+
   // 8 accumulators to 8 sums.
   static __m256 reduce8(const float* acc) {
     __m256 v[8];

@@ -62,6 +62,38 @@ struct Avx512 {
     }
   }
 
+  template <int kBits>
+  class LevelBlock {
+   public:
+    LevelBlock(const std::byte* from, const float* scales) : codes_(lanes(from)) {
+      const __m512 levels = _mm512_load_ps(kLevels<kBits>.value);
+      tables_[0] = _mm512_mul_ps(levels, _mm512_set1_ps(scales[0]));
+      tables_[1] = _mm512_mul_ps(levels, _mm512_set1_ps(scales[1]));
+    }
+    // A permutation heeds the lowest 4 bits of each index, which is all that shifting must place.
+    template <int J>
+    void get(Reg* out) const {
+      out[0] = _mm512_permutexvar_ps(_mm512_srli_epi32(codes_, kBits * J), tables_[J / 4]);
+    }
+
+   private:
+    static __m512i lanes(const std::byte* from) {
+      if constexpr (kBits == 4) {
+        return _mm512_loadu_si512(from);
+      } else if constexpr (kBits == 3) {  // each 4 lanes have 12 bytes
+        const __m512i bytes = _mm512_maskz_loadu_epi32(0x0fff, from);
+        const __m512i order = _mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11);
+        const __m512i widen = _mm512_broadcast_i32x4(
+            _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1));
+        return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(order, bytes), widen);
+      } else {
+        return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+      }
+    }
+    __m512i codes_;
+    __m512 tables_[2];
+  };
+
   // Two vectors, each folded to half its length (the upper part onto the lower), side by side.
   static __m512 fold_halves(__m512 a, __m512 b) {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));

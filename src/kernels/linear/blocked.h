@@ -13,76 +13,19 @@
 //   together zero, load, store, fma prefetch, prefetch_far into the nearest and into the second
 //   cache decode<F>(bytes, out)  64 weights of format F as 4 * kParts vectors, natural order
 //   decode16<F>            16 weights as kParts vectors
+//   LevelBlock<kBits>      a block of int4, int3 or int2 (level_block.h)
 //   reduce(acc, out)       16 accumulators of 16 lanes to 16 sums, by the canonical tree
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
+#include "kernels/linear/blocked_parts.h"
+#include "kernels/linear/level_block.h"
 #include "kernels/linear/linear.h"
 
 namespace fathom {
 namespace {
-
-constexpr int64_t kLanes = 16;
-constexpr int64_t kPanel = 16;       // weight rows that are worked together
-constexpr int64_t kDecoded = 8;      // of these, rows that are decoded at a time
-constexpr int64_t kGroup = 4;        // weight rows of a register tile
-constexpr int64_t kChunk = 512;      // columns between two visits to the accumulators
-constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations in chunk order
-constexpr int64_t kMaxX = 96;        // rows of x that are worked together
-
-// Scratch: packed x_ahead, then accumulators, then decoded weights. The two hyperthreads of a
-// core share its caches; the limits suit half of 48 KiB and half of 2 MiB.
-constexpr int64_t kPackedFloats = int64_t{2} << 18;      // 2 MiB
-constexpr int64_t kPackedGoodFloats = int64_t{5} << 15;  // 640 KiB: above it, pack chunk by chunk
-constexpr int64_t kSumFloats = kBlockRows * kMaxX * kLanes;
-constexpr int64_t kDecodedFloats = kDecoded * kChunk;
-static_assert((kPackedFloats + kSumFloats + kDecodedFloats) * 4 <= int64_t{4} << 20);
-static_assert(kMaxX * kChunk <= kPackedFloats);
-
-int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-int64_t pad16(int64_t k) { return (k + 15) & ~int64_t{15}; }
-
-float load_scale(const std::byte* from) {
-  float value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-// x[k0 .. k0 + count) times its blocks' scales, zero-padded to a multiple of 16. `scales` is null
-// for formats without scales, else the row of the grid.
-void pack_row(const float* x, int64_t k0, int64_t count, const std::byte* scales,
-              int64_t block_cols, float* to) {
-  if (scales == nullptr) {
-    std::memcpy(to, x + k0, static_cast<size_t>(count) * sizeof(float));
-  } else {
-    for (int64_t k = 0; k < count;) {
-      const int64_t block = (k0 + k) / block_cols;
-      const int64_t end = least(count, (block + 1) * block_cols - k0);
-      const float scale = load_scale(scales + block * 4) * 256.0f;
-      for (; k < end; ++k) to[k] = x[k0 + k] * scale;
-    }
-  }
-  for (int64_t k = count; k < pad16(count); ++k) to[k] = 0;
-}
-
-template <WeightFormat F>
-constexpr int64_t kBytes = F == WeightFormat::f32         ? 4
-                           : F == WeightFormat::fp8_block ? 1
-                           : F == WeightFormat::int8_row  ? 1
-                                                          : 2;
-
-// Calls f(element, at) for `count` (a multiple of 16 after padding) weights of a row: whole
-// registers from the row itself, the rest from a zeroed copy, so that nothing past the row is read.
-struct TailCopy {
-  alignas(64) std::byte bytes[64 * 4];
-  TailCopy(const std::byte* from, int64_t size) {
-    std::memset(bytes, 0, sizeof bytes);
-    std::memcpy(bytes, from, static_cast<size_t>(size));
-  }
-};
 
 template <typename Isa>
 struct Blocked {
@@ -96,9 +39,10 @@ struct Blocked {
     float* decoded;
   };
 
-  // `count` weights to floats, zero-padded to a multiple of 16.
+  // `count` weights to floats, zero-padded to a multiple of 16. `scales` are the row's own.
   template <WeightFormat F>
-  static void decode_row(const std::byte* from, int64_t count, float* to) {
+  static void decode_row(const std::byte* from, const std::byte* scales, int64_t count, float* to) {
+    if constexpr (level_bits(F) > 0) return Levels<Isa, F>::decode(from, scales, count, to);
     int64_t k = 0;
     for (; k + 64 <= count; k += 64) {
       Reg out[4 * kParts];
@@ -171,43 +115,7 @@ struct Blocked {
 
   static int64_t tiles_of(int64_t n) { return (n + Isa::kTileX - 1) / Isa::kTileX; }
 
-  // Rows of memory that are wanted soon: fetched little by little over a number of tiles, so that
-  // the memory works while the arithmetic does.
-  class Ahead {
-   public:
-    Ahead() = default;
-    // Of `rows` rows that lie row_bytes apart the first `bytes`.
-    Ahead(const void* from, int64_t row_bytes, int64_t bytes, int64_t rows, int64_t tiles)
-        : at_(static_cast<const std::byte*>(from)),
-          row_end_(at_ + bytes),
-          to_next_row_(row_bytes - (bytes + kStep - 1) / kStep * kStep),
-          row_bytes_(row_bytes),
-          steps_((bytes + kStep - 1) / kStep * rows),
-          pace_((steps_ + tiles - 1) / tiles) {}
-
-    void fetch() {
-      for (int64_t step = least(pace_, steps_); step > 0; --step) {
-        for (int64_t line = 0; line < kStep; line += 64) Isa::prefetch_far(at_ + line);
-        at_ += kStep;
-        --steps_;
-        if (at_ >= row_end_) {
-          at_ += to_next_row_;
-          row_end_ += row_bytes_;
-        }
-      }
-    }
-
-   private:
-    static constexpr int64_t kStep = 256;  // bytes fetched together
-    const std::byte* at_ = nullptr;
-    const std::byte* row_end_ = nullptr;
-    int64_t to_next_row_ = 0;
-    int64_t row_bytes_ = 0;
-    int64_t steps_ = 0;
-    int64_t pace_ = 0;
-  };
-
-  static void multiply(const Panel& p, Ahead& weights_ahead, Ahead& x_ahead) {
+  static void multiply(const Panel& p, Ahead<Isa>& weights_ahead, Ahead<Isa>& x_ahead) {
     const int64_t tiles = tiles_of(p.n);
     for (int64_t t = 0; t < tiles; ++t) {
       // Even cuts: 16 rows are 6 + 5 + 5, not 6 + 6 + 4.
@@ -233,18 +141,11 @@ struct Blocked {
     for (int64_t i = 0; i < rows; ++i) y[i] = all[i];
   }
 
-  // G weight rows times N packed rows of x, `x_row` floats apart: weights are decoded in registers
-  // and never stored. sums[j][4 i] is x row j, weight row i.
+  // acc[i][j] += weight row i times x row j.
   template <WeightFormat F, int N, int G>
-  static void vector_group(const std::byte* const* rows, const float* x, int64_t x_row,
-                           int64_t cols, float* sums) {
+  static void multiply_decoded(const std::byte* const* rows, const float* x, int64_t x_row,
+                               int64_t cols, Reg (&acc)[G][N][kParts]) {
     constexpr int64_t kAhead = 1536;  // bytes; past a row's end lies the row that is worked next
-    Reg acc[G][N][kParts];
-    for (int i = 0; i < G; ++i) {
-      for (int j = 0; j < N; ++j) {
-        for (int part = 0; part < kParts; ++part) acc[i][j][part] = Isa::zero();
-      }
-    }
     int64_t k = 0;
     for (; k + 64 <= cols; k += 64) {
       for (int i = 0; i < G; ++i) {
@@ -279,6 +180,26 @@ struct Blocked {
         }
       }
     }
+  }
+
+  // G weight rows times N packed rows of x: weights are decoded in registers and never stored.
+  // sums[j][4 i] is x row j, weight row i.
+  template <WeightFormat F, int N, int G>
+  static void vector_group(const std::byte* const* rows, const std::byte* const* scales,
+                           const float* x, int64_t cols, float* sums) {
+    const int64_t x_row = pad16(cols);
+    Reg acc[G][N][kParts];
+    for (int i = 0; i < G; ++i) {
+      for (int j = 0; j < N; ++j) {
+        for (int part = 0; part < kParts; ++part) acc[i][j][part] = Isa::zero();
+      }
+    }
+    if constexpr (level_bits(F) > 0) {
+      using Of = Levels<Isa, F>;
+      Of::template multiply<N>(typename Of::template Rows<G>{rows, scales, x, x_row, cols}, acc);
+    } else {
+      multiply_decoded<F, N, G>(rows, x, x_row, cols, acc);
+    }
     for (int i = 0; i < G; ++i) {
       for (int j = 0; j < N; ++j) {
         for (int part = 0; part < kParts; ++part) {
@@ -311,7 +232,14 @@ struct Blocked {
 
   template <WeightFormat F>
   static const std::byte* row_at(const Job& job, int64_t r) {
-    return job.w->data + (job.first + r) * job.w->cols * kBytes<F>;
+    return job.w->data + (job.first + r) * bytes_of<F>(job.w->cols);
+  }
+  // BF16 scales of a row from column k0 on, where the format has them; else nullptr.
+  template <WeightFormat F>
+  static const std::byte* scales_at(const Job& job, int64_t r, int64_t k0) {
+    if constexpr (level_bits(F) == 0) return nullptr;
+    const int64_t row = job.w->first_row + job.first + r;
+    return job.w->scale + (row * job.w->scale_cols + k0 / kLevelGroup) * 2;
   }
 
   // Sums of the weight rows from `first` on, times the rows' own scales where the format has them.
@@ -348,12 +276,15 @@ struct Blocked {
       for (int64_t step = 0; step < steps; ++step) {
         // Past the last row its bytes are read again and the sums dropped.
         const std::byte* at[kGroup];
+        const std::byte* scales[kGroup];
         for (int64_t i = 0; i < kGroup; ++i) {
-          at[i] = row_at<F>(job, least(i * quarter + first + step, job.rows - 1));
+          const int64_t row = least(i * quarter + first + step, job.rows - 1);
+          at[i] = row_at<F>(job, row);
+          scales[i] = scales_at<F>(job, row, 0);
         }
         constexpr int kRows = Isa::vector_rows(N);
         for (int i = 0; i < kGroup; i += kRows) {
-          vector_group<F, N, kRows>(at + i, scratch.packed, pad16(cols), cols,
+          vector_group<F, N, kRows>(at + i, scales + i, scratch.packed, cols,
                                     scratch.sums + (i * kGroup + step) * kLanes);
         }
       }
@@ -378,17 +309,19 @@ struct Blocked {
   // One chunk of columns of one panel; `next` is where the work goes on.
   template <WeightFormat F>
   static void panel_chunk(const Job& job, Place here, Place next, const float* x, float* sums,
-                          Ahead& x_ahead, const Scratch& scratch) {
+                          Ahead<Isa>& x_ahead, const Scratch& scratch) {
     const int64_t count = least(kChunk, job.w->cols - here.k0);
     const int64_t tiles = tiles_of(job.n) * (kPanel / kGroup);
-    Ahead weights_ahead(row_at<F>(job, next.panel) + next.k0 * kBytes<F>, job.w->cols * kBytes<F>,
-                        least(kChunk, job.w->cols - next.k0) * kBytes<F>, kPanel, tiles);
+    Ahead<Isa> weights_ahead(row_at<F>(job, next.panel) + bytes_of<F>(next.k0),
+                             bytes_of<F>(job.w->cols),
+                             bytes_of<F>(least(kChunk, job.w->cols - next.k0)), kPanel, tiles);
     const int64_t rows = least(kPanel, job.rows - here.panel);
     for (int64_t first = 0; first < rows; first += kDecoded) {
       const int64_t groups = (least(kDecoded, rows - first) + kGroup - 1) / kGroup;
       for (int64_t i = 0; i < groups * kGroup; ++i) {
         const int64_t r = least(here.panel + first + i, job.rows - 1);
-        decode_row<F>(row_at<F>(job, r) + here.k0 * kBytes<F>, count, scratch.decoded + i * kChunk);
+        decode_row<F>(row_at<F>(job, r) + bytes_of<F>(here.k0), scales_at<F>(job, r, here.k0),
+                      count, scratch.decoded + i * kChunk);
       }
       const Panel p = {scratch.decoded,       groups,      x, job.n, pad16(count),
                        sums + first * kLanes, here.k0 == 0};
@@ -403,7 +336,7 @@ struct Blocked {
     for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
       pack(job, k0, least(kChunk, cols - k0), scratch.packed + k0 * job.n);
     }
-    Ahead nothing;
+    Ahead<Isa> nothing;
     for (int64_t panel = 0; panel < job.rows; panel += kPanel) {
       for (int64_t k0 = 0; k0 < cols; k0 += kChunk) {
         const Place next =
@@ -426,8 +359,8 @@ struct Blocked {
         pack(job, k0, least(kChunk, cols - k0), scratch.packed);
         // Rows of x lie too far apart for the hardware to foresee the next chunk.
         const int64_t k_next = k0 + kChunk < cols ? k0 + kChunk : 0;
-        Ahead x_ahead(job.x + k_next, job.x_stride * 4, least(kChunk, cols - k_next) * 4, job.n,
-                      tiles_of(job.n) * ((end - block + kGroup - 1) / kGroup));
+        Ahead<Isa> x_ahead(job.x + k_next, job.x_stride * 4, least(kChunk, cols - k_next) * 4,
+                           job.n, tiles_of(job.n) * ((end - block + kGroup - 1) / kGroup));
         for (int64_t panel = block; panel < end; panel += kPanel) {
           Place next = {panel + kPanel, k0};
           if (next.panel >= end) next = {block, k0 + kChunk};
@@ -501,6 +434,12 @@ struct Blocked {
         return run_format<WeightFormat::fp8_block>(part);
       case WeightFormat::int8_row:
         return run_format<WeightFormat::int8_row>(part);
+      case WeightFormat::int4:
+        return run_format<WeightFormat::int4>(part);
+      case WeightFormat::int3:
+        return run_format<WeightFormat::int3>(part);
+      case WeightFormat::int2:
+        return run_format<WeightFormat::int2>(part);
     }
   }
 };

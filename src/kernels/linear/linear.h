@@ -10,6 +10,8 @@
 //     occur: loading checks.
 //   int8_row: as f32, bf16 and f16 with the byte (widened to float, exact), and the tree's sum is
 //     multiplied with the row's scale, one rounding.
+//   int4, int3, int2: as f32, bf16 and f16 with level * scale, which is exact; up to the next
+//     multiple of 16 columns the row's own padding counts (x is zero there).
 // A batch of rows uses this order for each row, so results do not depend on the batch.
 #pragma once
 

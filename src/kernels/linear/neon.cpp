@@ -66,6 +66,49 @@ struct Neon {
     for (int i = 0; i < 4; ++i) decode16<F>(from + i * 16 * kBytes<F>, out + i * 4);
   }
 
+  template <int kBits>
+  class LevelBlock {
+   public:
+    LevelBlock(const std::byte* from, const float* scales) : scales_{scales[0], scales[1]} {
+      const uint8_t* at = reinterpret_cast<const uint8_t*>(from);
+      if constexpr (kBits == 4) {
+        for (int i = 0; i < 4; ++i) codes_[i] = vreinterpretq_u32_u8(vld1q_u8(at + i * 16));
+      } else if constexpr (kBits == 3) {
+        // 12 bytes for each 4 lanes; the last 16 bytes are loaded 4 earlier, to stay in the block.
+        constexpr uint8_t kWiden[] = {0, 1, 2, 255, 3, 4, 5, 255, 6, 7, 8, 255, 9, 10, 11, 255};
+        constexpr uint8_t kLater[] = {4, 5, 6, 255, 7, 8, 9, 255, 10, 11, 12, 255, 13, 14, 15, 255};
+        const uint8x16_t widen = vld1q_u8(kWiden);
+        for (int i = 0; i < 3; ++i) {
+          codes_[i] = vreinterpretq_u32_u8(vqtbl1q_u8(vld1q_u8(at + i * 12), widen));
+        }
+        codes_[3] = vreinterpretq_u32_u8(vqtbl1q_u8(vld1q_u8(at + 32), vld1q_u8(kLater)));
+      } else {
+        for (int i = 0; i < 2; ++i) {
+          const uint16x8_t words = vreinterpretq_u16_u8(vld1q_u8(at + i * 16));
+          codes_[2 * i] = vmovl_u16(vget_low_u16(words));
+          codes_[2 * i + 1] = vmovl_high_u16(words);
+        }
+      }
+    }
+    template <int J>
+    void get(Reg* out) const {
+      const int8x16_t levels = vld1q_s8(kLevels<kBits>.level);
+      for (int i = 0; i < 4; ++i) {
+        const uint32x4_t shifted = vshlq_u32(codes_[i], vdupq_n_s32(-kBits * J));
+        const uint32x4_t code = vandq_u32(shifted, vdupq_n_u32((1u << kBits) - 1));
+        // Only the lowest byte of each lane is looked up to some use; its sign is spread.
+        const int32x4_t found =
+            vreinterpretq_s32_s8(vqtbl1q_s8(levels, vreinterpretq_u8_u32(code)));
+        const int32x4_t level = vshrq_n_s32(vshlq_n_s32(found, 24), 24);
+        out[i] = vmulq_n_f32(vcvtq_f32_s32(level), scales_[J / 4]);
+      }
+    }
+
+   private:
+    uint32x4_t codes_[4];
+    float scales_[2];
+  };
+
   static void reduce(const float* acc, float* out) {
     for (int i = 0; i < 16; ++i) {
       const float* a = acc + i * 16;

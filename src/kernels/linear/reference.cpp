@@ -29,6 +29,11 @@ float weight_at(const WeightView& w, int64_t r, int64_t k) {
       return fp8_e4m3_to_float(load<uint8_t>(row, k)) * 0x1p-8f;
     case WeightFormat::int8_row:
       return static_cast<float>(load<int8_t>(row, k));
+    case WeightFormat::int4:
+    case WeightFormat::int3:
+    case WeightFormat::int2:
+      return level_value(row, w.scale + (w.first_row + r) * w.scale_cols * 2, level_bits(w.format),
+                         k);
   }
   return 0;
 }
@@ -43,7 +48,7 @@ float dot(const WeightView& w, int64_t r, const float* x) {
   float lanes[16] = {};
   for (int64_t k = 0; k < (w.cols + 15) / 16 * 16; ++k) {
     const bool inside = k < w.cols;
-    const float weight = inside ? weight_at(w, r, k) : 0.0f;
+    const float weight = inside || level_bits(w.format) > 0 ? weight_at(w, r, k) : 0.0f;
     const float activation = inside ? activation_at(w, r, k, x) : 0.0f;
     lanes[k % 16] = std::fma(weight, activation, lanes[k % 16]);
   }
