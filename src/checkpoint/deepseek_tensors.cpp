@@ -1,4 +1,5 @@
 #include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/packed_tensor.h"
 
 #include <algorithm>
 #include <charconv>
@@ -130,6 +131,10 @@ bool only_mtp_has(std::string_view name) {
   return false;
 }
 
+bool is_routed_expert(std::string_view name) {
+  return name.find(".mlp.experts.") != std::string_view::npos;
+}
+
 class Checker {
  public:
   Checker(const Checkpoint& checkpoint, const DeepseekConfig& config)
@@ -186,6 +191,11 @@ class Checker {
       return;
     }
     known_.insert(tensor->name);
+    if (is_routed_expert(expected.name) && expected.shape.size() == 2 &&
+        packed_bits(*tensor, expected.shape[0], expected.shape[1]) != 0) {
+      check_packed_scale(*tensor, expected.shape);
+      return;
+    }
     if (tensor->shape != expected.shape) {
       problems_.add("wrong shape", expected.name,
                     fmt::format("{}, by config.json {}", shape_text(tensor->shape),
@@ -208,6 +218,28 @@ class Checker {
             "may differ",
             checkpoint_.folder(), expected.name, dtype_name(tensor->dtype));
       }
+    }
+  }
+
+  void check_packed_scale(const TensorInfo& weight, const std::vector<int64_t>& shape) {
+    const std::string name = weight.name + std::string(kPackedScaleSuffix);
+    const TensorInfo* scale = checkpoint_.find(name);
+    if (scale == nullptr) {
+      problems_.add("no scale", weight.name,
+                    fmt::format("{}, but {} is missing", dtype_name(weight.dtype), name));
+      return;
+    }
+    known_.insert(scale->name);
+    const PackedShape packed =
+        packed_shape(packed_bits(weight, shape[0], shape[1]), shape[0], shape[1]);
+    if (scale->shape != packed.scale_shape) {
+      problems_.add("wrong shape", name,
+                    fmt::format("{}, for weight {} it must be {}", shape_text(scale->shape),
+                                shape_text(shape), shape_text(packed.scale_shape)));
+    } else if (scale->dtype != packed.scale_dtype) {
+      problems_.add("wrong dtype", name,
+                    fmt::format("{}; accepted: {}", dtype_name(scale->dtype),
+                                dtype_name(packed.scale_dtype)));
     }
   }
 

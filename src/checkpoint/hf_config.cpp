@@ -10,6 +10,7 @@
 #include "base/json_sax.h"
 #include "base/log.h"
 #include "checkpoint/config_fields.h"
+#include "checkpoint/packed_tensor.h"
 
 namespace fathom {
 namespace {
@@ -123,8 +124,10 @@ void parse_quantization(ConfigFields& fields, std::vector<std::string>* problems
     return;
   }
   // Other methods have other fields; what they lack would only hide the one real problem.
-  quantization.require_one_of("quant_method", {"fp8"});
-  if (*method != "fp8") return;
+  quantization.require_one_of("quant_method", {"fp8", std::string(kPackedMethod)});
+  // What is packed says so by its dtype and shape; FP8 beside it needs its blocks as ever.
+  if (*method == kPackedMethod && !quantization.has("weight_block_size")) return;
+  if (*method != "fp8" && *method != kPackedMethod) return;
   quantization.require_one_of("fmt", {"e4m3"});
   const json* block = quantization.value("weight_block_size");
   if (block == nullptr) {

@@ -20,6 +20,8 @@ FinishCommand add_tokenize_options(OptionSet& set);
 FinishCommand add_detokenize_options(OptionSet& set);
 FinishCommand add_render_options(OptionSet& set);
 FinishCommand add_synth_options(OptionSet& set);
+FinishCommand add_quantize_options(OptionSet& set);
+FinishCommand add_compare_options(OptionSet& set);
 FinishCommand add_verify_options(OptionSet& set);
 FinishCommand add_plan_options(OptionSet& set);
 FinishCommand add_inspect_options(OptionSet& set);
@@ -38,6 +40,8 @@ void add_threads(OptionSet& set, int* threads);
 void add_kernels(OptionSet& set, std::string* kernels);
 // Everything about loading and running a model.
 void add_model(OptionSet& set, ModelOptions* model, const std::string& context_help);
+// The same without the folder.
+void add_running(OptionSet& set, ModelOptions* model, const std::string& context_help);
 // Drafting, for commands that generate.
 void add_speculation(OptionSet& set, ModelOptions* model);
 // Sampling, length and stops.

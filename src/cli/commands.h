@@ -19,6 +19,8 @@ int run_command(const DetokenizeOptions& options, Output& output);
 int run_command(const RenderCommandOptions& options, Output& output);
 int run_command(const PerplexityOptions& options, Output& output);
 int run_command(const SynthCommandOptions& options, Output& output);
+int run_command(const QuantizeOptions& options, Output& output);
+int run_command(const CompareOptions& options, Output& output);
 int run_command(const VerifyCommandOptions& options, Output& output);
 int run_command(const PlanOptions& options, Output& output);
 int run_command(const InspectOptions& options, Output& output);

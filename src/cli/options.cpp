@@ -60,6 +60,17 @@ const std::vector<CommandEntry> kCommands = {
      "Example:\n  fathom synth --config config.json --out random --seed 1 --shards 4\n"
      "  fathom synth --config config.json --out empty --skeleton --live --shards 163",
      add_synth_options},
+    {"quantize", "Write a copy of a checkpoint with its large matrices in fewer bits.",
+     "Routed experts of DeepseekV3 models, the layers' matrices of others; the rest is copied. "
+     "After an\ninterrupt the same command goes on where it was.\n\n"
+     "Example:\n  fathom quantize DeepSeek-R1 --to int4 --out DeepSeek-R1-int4",
+     add_quantize_options},
+    {"compare", "How far the next-token distributions of two models lie apart.",
+     "Perplexity of both on a text, mean and largest KL divergence from the first to the second, "
+     "and how\noften both have the same likeliest token. --head and --embed are the second "
+     "one's.\n\n"
+     "Example:\n  fathom compare Qwen-1.5B Qwen-1.5B-int4 --file text.txt --ctx 1024",
+     add_compare_options},
     {"bench kernels",
      "Each kernel's speed beside the read bandwidth and the multiply-add peak of this machine.",
      "Example:\n  fathom bench kernels --threads 2 --seconds 20", add_bench_kernels_options},

@@ -154,6 +154,26 @@ struct SynthCommandOptions {
   int threads = 0;
 };
 
+struct QuantizeOptions {
+  OutputOptions output;
+  std::string folder;
+  std::string out;
+  int bits = 0;
+  uint64_t ram = 0;
+  int threads = 0;
+};
+
+struct CompareOptions {
+  OutputOptions output;
+  std::string folder_a;
+  // Of both, but for the precision of head and embedding, which is the second one's.
+  ModelOptions model;
+  std::string folder_b;
+  std::string file;
+  std::vector<int32_t> tokens;
+  std::string scratch;  // folder for the first one's logits
+};
+
 struct InspectOptions {
   OutputOptions output;
   std::string folder;
@@ -200,11 +220,12 @@ struct BenchPrefillOptions {
   double limit_seconds = 1;
 };
 
-using Command = std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
-                             BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
-                             RenderCommandOptions, PerplexityOptions, SynthCommandOptions,
-                             BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions,
-                             InspectOptions, VerifyCommandOptions, PlanOptions>;
+using Command =
+    std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
+                 BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                 RenderCommandOptions, PerplexityOptions, SynthCommandOptions, QuantizeOptions,
+                 CompareOptions, BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions,
+                 InspectOptions, VerifyCommandOptions, PlanOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;

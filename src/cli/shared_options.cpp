@@ -138,6 +138,10 @@ void add_kernels(OptionSet& set, std::string* kernels) {
 
 void add_model(OptionSet& set, ModelOptions* model, const std::string& context_help) {
   add_folder(set, &model->folder);
+  add_running(set, model, context_help);
+}
+
+void add_running(OptionSet& set, ModelOptions* model, const std::string& context_help) {
   add_threads(set, &model->threads);
   add_kernels(set, &model->kernels);
   set.value("--kv", "FORMAT", "How the latent cache is kept: f32, bf16 (default) or int8",

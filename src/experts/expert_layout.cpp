@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/join.h"
 #include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/packed_tensor.h"
 #include "experts/weight_loader.h"
 
 namespace fathom {
@@ -22,27 +23,40 @@ Dtype dtype_of(WeightFormat format) {
       return Dtype::bf16;
     case WeightFormat::f16:
       return Dtype::f16;
-    case WeightFormat::f32:
-    case WeightFormat::int8_row:  // no stored formats
+    case WeightFormat::int8_row:
+      return Dtype::i8;
     case WeightFormat::int4:
     case WeightFormat::int3:
     case WeightFormat::int2:
+      return Dtype::u8;
+    case WeightFormat::f32:
       break;
   }
   return Dtype::f32;
 }
 
+Dtype scale_dtype_of(WeightFormat format) {
+  return level_bits(format) > 0 ? Dtype::bf16 : Dtype::f32;
+}
+
+std::string_view scale_suffix_of(WeightFormat format) {
+  return format == WeightFormat::fp8_block ? names::kScaleSuffix : kPackedScaleSuffix;
+}
+
 int64_t blocks(int64_t size, int64_t block) { return (size + block - 1) / block; }
 
-const TensorInfo& find(const Checkpoint& checkpoint, const std::string& name,
-                       const std::vector<int64_t>& shape) {
+const TensorInfo& find(const Checkpoint& checkpoint, const std::string& name) {
   const TensorInfo* tensor = checkpoint.find(name);
   if (tensor == nullptr) fail_input("{}: no tensor {}", checkpoint.folder(), name);
-  if (tensor->shape != shape) {
-    fail_input("{}: tensor {} has shape {}, by config.json {}", checkpoint.folder(), name,
-               shape_text(tensor->shape), shape_text(shape));
-  }
   return *tensor;
+}
+
+void check_shape(const Checkpoint& checkpoint, const TensorInfo& tensor,
+                 const std::vector<int64_t>& shape) {
+  if (tensor.shape != shape) {
+    fail_input("{}: tensor {} has shape {}, by config.json {}", checkpoint.folder(), tensor.name,
+               shape_text(tensor.shape), shape_text(shape));
+  }
 }
 
 }  // namespace
@@ -87,17 +101,25 @@ void ExpertLayout::add(const Checkpoint& checkpoint, int64_t layer, int64_t expe
     const std::string name = names::expert(layer, expert, kProjections[p]);
     const int64_t rows = p == 2 ? hidden_ : intermediate_;
     const int64_t cols = p == 2 ? intermediate_ : hidden_;
-    const TensorInfo& weight = find(checkpoint, name, {rows, cols});
-    stored.format[p] = weight_format_of(weight);
+    const TensorInfo& weight = find(checkpoint, name);
+    const WeightFormat format = weight_format_of(weight, rows, cols);
+    stored.format[p] = format;
     pieces[count++] = {&weight, 2 * p};
-    if (stored.format[p] != WeightFormat::fp8_block) continue;
+    const bool packed = format == WeightFormat::int8_row || level_bits(format) > 0;
+    if (!packed) check_shape(checkpoint, weight, {rows, cols});
+    if (format != WeightFormat::fp8_block && !packed) continue;
+    const TensorInfo& scale = find(checkpoint, name + std::string(scale_suffix_of(format)));
+    pieces[count++] = {&scale, 2 * p + 1};
+    if (packed) {
+      check_shape(checkpoint, scale,
+                  packed_shape(packed_bits(weight, rows, cols), rows, cols).scale_shape);
+      continue;
+    }
     if (block_rows_ < 1 || block_cols_ < 1) {
       fail_input("{}: tensor {} is F8_E4M3, but config.json has no weight_block_size",
                  checkpoint.folder(), name);
     }
-    const TensorInfo& scale = find(checkpoint, name + std::string(names::kScaleSuffix),
-                                   {blocks(rows, block_rows_), blocks(cols, block_cols_)});
-    pieces[count++] = {&scale, 2 * p + 1};
+    check_shape(checkpoint, scale, {blocks(rows, block_rows_), blocks(cols, block_cols_)});
   }
   uint64_t own_bytes = 0;
   for (size_t i = 0; i < count; ++i) own_bytes += pieces[i].tensor->bytes;
@@ -145,9 +167,11 @@ uint64_t ExpertLayout::tensor_bytes(const StoredExpert& expert, size_t index) co
   const size_t p = index / 2;
   const int64_t rows = p == 2 ? hidden_ : intermediate_;
   const int64_t cols = p == 2 ? intermediate_ : hidden_;
-  if (index % 2 == 0) {
-    return static_cast<uint64_t>(rows * cols * WeightView::element_bytes(expert.format[p]));
-  }
+  WeightView view;
+  view.format = expert.format[p];
+  view.cols = cols;
+  if (index % 2 == 0) return static_cast<uint64_t>(rows * view.row_bytes());
+  if (view.row_scale_bytes() > 0) return static_cast<uint64_t>(rows * view.row_scale_bytes());
   if (expert.format[p] != WeightFormat::fp8_block) return 0;
   return static_cast<uint64_t>(blocks(rows, block_rows_) * blocks(cols, block_cols_)) *
          sizeof(float);
@@ -191,6 +215,12 @@ GatedMlp ExpertLayout::weights(ExpertId id, const std::byte* slot) const {
       weight.scale_cols = blocks(weight.cols, block_cols_);
       weight.block_rows = block_rows_;
       weight.block_cols = block_cols_;
+    } else if (weight.has_scales()) {
+      const std::byte* scales = slot + expert.place[2 * p + 1];
+      weight =
+          weight.format == WeightFormat::int8_row
+              ? WeightView::int8_rows(weight.rows, weight.cols, weight.data, scales)
+              : WeightView::levels(weight.format, weight.rows, weight.cols, weight.data, scales);
     }
     return weight;
   };
@@ -203,7 +233,8 @@ std::optional<ExpertLayout::Tensor> ExpertLayout::tensor(ExpertId id, size_t ind
   Tensor tensor;
   tensor.bytes = tensor_bytes(expert, index);
   if (tensor.bytes == 0) return std::nullopt;
-  tensor.dtype = index % 2 == 0 ? dtype_of(expert.format[index / 2]) : Dtype::f32;
+  const WeightFormat format = expert.format[index / 2];
+  tensor.dtype = index % 2 == 0 ? dtype_of(format) : scale_dtype_of(format);
   tensor.slot_offset = expert.place[index];
   const Parts of = parts(id);
   for (const Part& part : of.all()) {
@@ -214,7 +245,7 @@ std::optional<ExpertLayout::Tensor> ExpertLayout::tensor(ExpertId id, size_t ind
   }
   if (with_name) {
     tensor.name = names::expert(layer_of(id), expert_of(id), kProjections[index / 2]);
-    if (index % 2 == 1) tensor.name += names::kScaleSuffix;
+    if (index % 2 == 1) tensor.name += scale_suffix_of(format);
   }
   return tensor;
 }

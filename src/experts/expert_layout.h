@@ -24,7 +24,7 @@ using ExpertId = int32_t;
 // shards. Keeps no names and nothing of the checkpoint: about 50 bytes per expert.
 class ExpertLayout {
  public:
-  // gate, up and down, each a weight and (FP8 only) its scales.
+  // gate, up and down, each a weight and (where its format has some) its scales.
   static constexpr size_t kTensors = 6;
   // Tensors of one file with at most so many foreign bytes between them are read at once, and at
   // most a 32nd of the expert: a seek costs about as much as reading this.

@@ -8,12 +8,12 @@
 
 #include "base/error.h"
 #include "base/extent_reader.h"
+#include "base/join.h"
 #include "base/progress.h"
 #include "base/units.h"
 #include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/fp8_check.h"
-#include "numerics/half.h"
-#include "numerics/int8_row.h"
+#include "checkpoint/packed_tensor.h"
 
 namespace fathom {
 namespace {
@@ -46,6 +46,30 @@ WeightFormat weight_format_of(const TensorInfo& tensor) {
   }
 }
 
+WeightFormat weight_format_of(const TensorInfo& tensor, int64_t rows, int64_t cols) {
+  if (tensor.dtype != Dtype::i8 && tensor.dtype != Dtype::u8) return weight_format_of(tensor);
+  switch (packed_bits(tensor, rows, cols)) {
+    case 8:
+      return WeightFormat::int8_row;
+    case 4:
+      return WeightFormat::int4;
+    case 3:
+      return WeightFormat::int3;
+    case 2:
+      return WeightFormat::int2;
+    default:
+      fail_input("{}: {} {} is no packed form of a {}x{} matrix", tensor.name,
+                 dtype_name(tensor.dtype), shape_text(tensor.shape), rows, cols);
+  }
+}
+
+uint64_t matrix_bytes(WeightFormat format, int64_t rows, int64_t cols) {
+  WeightView view;
+  view.format = format;
+  view.cols = cols;
+  return static_cast<uint64_t>(rows * (view.row_bytes() + view.row_scale_bytes()));
+}
+
 const TensorInfo& WeightLoader::tensor(const std::string& name) const {
   const TensorInfo* found = checkpoint_->find(name);
   if (found == nullptr) fail_input("{}: no tensor {}", checkpoint_->folder(), name);
@@ -59,12 +83,12 @@ std::byte* WeightLoader::add(const TensorInfo& tensor) {
   return to;
 }
 
-WeightView WeightLoader::matrix(const std::string& name) {
+WeightView WeightLoader::matrix(const std::string& name, int64_t cols) {
   const TensorInfo& weight = tensor(name);
   WeightView view;
-  view.format = weight_format_of(weight);
   view.rows = weight.shape.at(0);
-  view.cols = weight.shape.at(1);
+  view.cols = cols > 0 ? cols : weight.shape.at(1);
+  view.format = weight_format_of(weight, view.rows, view.cols);
   view.data = add(weight);
   if (view.format == WeightFormat::fp8_block) {
     const TensorInfo& scale = tensor(name + std::string(names::kScaleSuffix));
@@ -72,6 +96,11 @@ WeightView WeightLoader::matrix(const std::string& name) {
     view.scale_cols = scale.shape.at(1);
     view.block_rows = block_rows_;
     view.block_cols = block_cols_;
+  } else if (view.has_scales()) {
+    const std::byte* scales = add(tensor(name + std::string(kPackedScaleSuffix)));
+    view = view.format == WeightFormat::int8_row
+               ? WeightView::int8_rows(view.rows, view.cols, view.data, scales)
+               : WeightView::levels(view.format, view.rows, view.cols, view.data, scales);
   }
   return view;
 }
@@ -80,24 +109,31 @@ uint64_t WeightLoader::Item::row_bytes() const {
   return tensor->bytes / static_cast<uint64_t>(tensor->shape.at(0));
 }
 
-WeightView WeightLoader::quantised_matrix(const std::string& name) {
+WeightView WeightLoader::quantised_matrix(const std::string& name, WeightFormat to, int64_t cols) {
   const TensorInfo& stored = tensor(name);
-  if (weight_format_of(stored) == WeightFormat::fp8_block) {
-    fail_input("{}: tensor {}: {} has 8 bits already", checkpoint_->folder(), name,
-               dtype_name(stored.dtype));
-  }
   const int64_t rows = stored.shape.at(0);
-  const int64_t cols = stored.shape.at(1);
-  const auto scale_bytes = static_cast<size_t>(rows) * sizeof(float);
-  std::byte* to = memory_.emplace_back(static_cast<size_t>(rows * cols)).data();
-  std::byte* scales = memory_.emplace_back(scale_bytes).data();
-  items_.push_back({&stored, to, scales});
+  if (cols == 0) cols = stored.shape.at(1);
+  const WeightFormat format = weight_format_of(stored, rows, cols);
+  if (format == to) return matrix(name, cols);
+  if (format == WeightFormat::fp8_block || level_bits(format) > 0 ||
+      format == WeightFormat::int8_row) {
+    fail_input("{}: tensor {}: {} has {} bits already", checkpoint_->folder(), name,
+               dtype_name(stored.dtype), level_bits(format) > 0 ? level_bits(format) : 8);
+  }
+  WeightView view = WeightView::levels(to, rows, cols, nullptr, nullptr);
+  if (to == WeightFormat::int8_row) view = WeightView::int8_rows(rows, cols, nullptr, nullptr);
+  std::byte* data = memory_.emplace_back(static_cast<size_t>(rows * view.row_bytes())).data();
+  std::byte* scales =
+      memory_.emplace_back(static_cast<size_t>(rows * view.row_scale_bytes())).data();
+  items_.push_back({&stored, data, scales, to});
   bytes_ += stored.bytes;
   if (rows > 0 && items_.back().row_bytes() > kReadBytes) {
-    fail_input("{}: tensor {}: rows of {} are too wide to be made int8", checkpoint_->folder(),
+    fail_input("{}: tensor {}: rows of {} are too wide to be quantised", checkpoint_->folder(),
                name, format_size(items_.back().row_bytes()));
   }
-  return WeightView::int8_rows(rows, cols, to, scales);
+  view.data = data;
+  view.scale = scales;
+  return view;
 }
 
 const float* WeightLoader::vector(const std::string& name) {
@@ -127,6 +163,7 @@ std::vector<WeightLoader::Read> WeightLoader::plan_reads() {
         return tensor.bytes - begin <= room ? tensor.bytes - begin : room / cut * cut;
       };
       const bool joins = !reads.empty() && reads.back().shard == tensor.shard &&
+                         offset >= reads.back().offset &&  // not where a tensor is taken twice
                          offset <= reads.back().offset + reads.back().bytes + kMostGap &&
                          offset < reads.back().offset + kReadBytes &&
                          fits(kReadBytes - (offset - reads.back().offset)) > 0;
@@ -135,7 +172,7 @@ std::vector<WeightLoader::Read> WeightLoader::plan_reads() {
       const uint64_t at = offset - read.offset;
       const uint64_t bytes = fits(kReadBytes - at);
       read.parts.push_back({&item, begin, bytes, at});
-      read.bytes = at + bytes;
+      read.bytes = std::max(read.bytes, at + bytes);
       begin += bytes;
     }
   }
@@ -172,6 +209,12 @@ void WeightLoader::take_quantised(const Part& part, const std::byte* landed,
   const uint64_t first_row = part.begin / row_bytes;
   const uint64_t step = std::max<uint64_t>(kTakeBytes / row_bytes, 1);
   const int64_t cols = item.tensor->shape.at(1);
+  WeightView made;
+  made.format = item.made;
+  made.cols = cols;
+  const int bits = item.made == WeightFormat::int8_row ? 8 : level_bits(item.made);
+  const auto row_to = static_cast<uint64_t>(made.row_bytes());
+  const auto row_scales = static_cast<uint64_t>(made.row_scale_bytes());
   pool.parallel_for(static_cast<int64_t>((rows + step - 1) / step), [&](int64_t piece, int) {
     std::vector<float> values(static_cast<size_t>(cols));
     const uint64_t first = static_cast<uint64_t>(piece) * step;
@@ -180,9 +223,7 @@ void WeightLoader::take_quantised(const Part& part, const std::byte* landed,
       check_finite(*item.tensor, part.begin + i * row_bytes, {from, row_bytes});
       widen(item.tensor->dtype, from, cols, values.data());
       const uint64_t row = first_row + i;
-      const float scale =
-          quantise_int8_row(values.data(), cols, item.to + row * static_cast<uint64_t>(cols));
-      std::memcpy(item.scales + row * sizeof scale, &scale, sizeof scale);
+      quantise_row(bits, values, item.to + row * row_to, item.scales + row * row_scales);
     }
   });
 }
@@ -250,28 +291,10 @@ void WeightLoader::load(ThreadPool& pool, const std::string& label, const Cancel
 }
 
 void widen(WeightFormat format, const std::byte* from, int64_t count, float* to) {
-  if (format == WeightFormat::f32) {
-    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, from + 2 * i, sizeof bits);
-    to[i] = format == WeightFormat::bf16 ? bf16_to_float(bits) : fp16_to_float(bits);
-  }
-}
-
-void widen(Dtype dtype, const std::byte* from, int64_t count, float* to) {
-  switch (dtype) {
-    case Dtype::f32:
-      return widen(WeightFormat::f32, from, count, to);
-    case Dtype::bf16:
-      return widen(WeightFormat::bf16, from, count, to);
-    case Dtype::f16:
-      return widen(WeightFormat::f16, from, count, to);
-    default:
-      fail_input("dtype {} cannot be widened", dtype_name(dtype));
-  }
+  widen(format == WeightFormat::f32    ? Dtype::f32
+        : format == WeightFormat::bf16 ? Dtype::bf16
+                                       : Dtype::f16,
+        from, count, to);
 }
 
 }  // namespace fathom

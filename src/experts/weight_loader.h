@@ -9,6 +9,7 @@
 #include "base/cancel.h"
 #include "base/threads.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/widen.h"
 #include "kernels/weight_view.h"
 
 namespace fathom {
@@ -16,8 +17,14 @@ namespace fathom {
 // The memory behind a set of views; views stay valid as long as it lives.
 using WeightMemory = std::vector<Buffer>;
 
-// The format of a weight tensor; Error(input) where its dtype is none.
+// The format of a weight tensor; Error(input) where its dtype is none. Of those that `fathom
+// quantize` writes (checkpoint/packed_tensor.h) the shape is looked at too: int8_row, int4, int3,
+// int2 for a matrix of rows x cols.
 WeightFormat weight_format_of(const TensorInfo& tensor);
+WeightFormat weight_format_of(const TensorInfo& tensor, int64_t rows, int64_t cols);
+
+// Bytes of a matrix and its rows' own scales (int8_row, int4, int3, int2; also plain formats).
+uint64_t matrix_bytes(WeightFormat format, int64_t rows, int64_t cols);
 
 // Collects what is to be loaded, then reads it in the order of the files, past the page cache where
 // the system allows it. Shapes were checked before (checkpoint/deepseek_tensors.h); what is checked
@@ -32,11 +39,14 @@ class WeightLoader {
   WeightLoader(const Checkpoint& checkpoint, int64_t block_rows, int64_t block_cols)
       : checkpoint_(&checkpoint), block_rows_(block_rows), block_cols_(block_cols) {}
 
-  // A matrix as stored, with its scales where it is FP8. Its bytes are valid after load().
-  WeightView matrix(const std::string& name);
-  // The matrix in format int8_row (numerics/int8_row.h), whatever float format it is stored in.
-  // Rows are quantised as they land: the stored tensor is never whole in memory.
-  WeightView quantised_matrix(const std::string& name);
+  // A matrix as stored, with its scales where it has some. Its bytes are valid after load(). `cols`
+  // is the matrix's width by its config; 0: the stored shape's, which only packed matrices hide.
+  WeightView matrix(const std::string& name, int64_t cols = 0);
+  // The matrix made `to` (int8_row, int4, int3, int2), whatever float format it is stored in. Rows
+  // are quantised as they land: the stored tensor is never whole in memory. One that is stored as
+  // `to` is taken as it is.
+  WeightView quantised_matrix(const std::string& name, WeightFormat to = WeightFormat::int8_row,
+                              int64_t cols = 0);
   // A vector (norm weight, bias) widened to float; valid after load().
   const float* vector(const std::string& name);
 
@@ -50,7 +60,8 @@ class WeightLoader {
     const TensorInfo* tensor;
     std::byte* to;
     std::byte* scales = nullptr;  // of rows that are quantised; null: kept as stored
-    uint64_t row_bytes() const;   // as stored; of what is quantised
+    WeightFormat made = WeightFormat::int8_row;
+    uint64_t row_bytes() const;  // as stored; of what is quantised
   };
   struct Widening {
     const TensorInfo* tensor;
@@ -88,8 +99,7 @@ class WeightLoader {
   std::vector<Widening> widenings_;
 };
 
-// Element i of a tensor's bytes (F32, BF16 or F16) as float; for vectors and embedding rows.
-void widen(Dtype dtype, const std::byte* from, int64_t count, float* to);
+// f32, bf16 or f16 as float, as checkpoint/widen.h does it; for vectors and embedding rows.
 void widen(WeightFormat format, const std::byte* from, int64_t count, float* to);
 
 }  // namespace fathom

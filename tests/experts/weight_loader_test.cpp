@@ -42,13 +42,22 @@ std::vector<float> random_values(int64_t rows, int64_t cols, uint32_t seed) {
 }
 
 // What lies in memory is what quantising each stored row gives.
-void expect_quantised(const WeightView& view, const std::vector<float>& values) {
-  ASSERT_EQ(view.format, WeightFormat::int8_row);
-  std::vector<std::byte> row(static_cast<size_t>(view.cols));
+void expect_quantised(const WeightView& view, WeightFormat format,
+                      const std::vector<float>& values) {
+  ASSERT_EQ(view.format, format);
+  std::vector<std::byte> row(static_cast<size_t>(view.row_bytes()));
+  std::vector<std::byte> scales(static_cast<size_t>(view.row_scale_bytes()));
   for (int64_t r = 0; r < view.rows; ++r) {
-    const float scale = quantise_int8_row(values.data() + r * view.cols, view.cols, row.data());
-    ASSERT_EQ(std::memcmp(view.data + r * view.cols, row.data(), row.size()), 0) << "row " << r;
-    ASSERT_EQ(std::memcmp(view.scale + r * 4, &scale, sizeof scale), 0) << "row " << r;
+    const float* from = values.data() + r * view.cols;
+    if (format == WeightFormat::int8_row) {
+      const float scale = quantise_int8_row(from, view.cols, row.data());
+      std::memcpy(scales.data(), &scale, sizeof scale);
+    } else {
+      quantise_levels_row(from, view.cols, level_bits(format), row.data(), scales.data());
+    }
+    ASSERT_EQ(std::memcmp(view.data + r * view.row_bytes(), row.data(), row.size()), 0) << r;
+    ASSERT_EQ(std::memcmp(view.scale + r * view.row_scale_bytes(), scales.data(), scales.size()), 0)
+        << r;
   }
 }
 
@@ -76,10 +85,12 @@ TEST(WeightLoaderThreads, QuantisesRowsAsTheyLand) {
       WeightLoader loader(checkpoint, 128, 128);
       const WeightView after = loader.matrix("after");
       const WeightView view = loader.quantised_matrix("matrix");
+      const WeightView levels = loader.quantised_matrix("matrix", WeightFormat::int4);
       const WeightView before = loader.quantised_matrix("before");
       loader.load(pool, "loading", nullptr);
-      expect_quantised(view, values);
-      expect_quantised(before, others);
+      expect_quantised(view, WeightFormat::int8_row, values);
+      expect_quantised(levels, WeightFormat::int4, values);
+      expect_quantised(before, WeightFormat::int8_row, others);
       ASSERT_EQ(after.format, WeightFormat::f16);
       for (size_t i = 0; i < others.size(); ++i) {
         uint16_t bits;

@@ -11,9 +11,11 @@ namespace {
 constexpr std::string_view kMtpEmbedding = "embed_tokens.weight";
 constexpr std::string_view kMtpHead = "shared_head.head.weight";
 
-GatedMlp gated_mlp_of(WeightLoader& loader, const std::string& prefix) {
-  return {loader.matrix(prefix + ".gate_proj.weight"), loader.matrix(prefix + ".up_proj.weight"),
-          loader.matrix(prefix + ".down_proj.weight")};
+GatedMlp gated_mlp_of(WeightLoader& loader, const std::string& prefix, int64_t hidden,
+                      int64_t intermediate) {
+  return {loader.matrix(prefix + ".gate_proj.weight", hidden),
+          loader.matrix(prefix + ".up_proj.weight", hidden),
+          loader.matrix(prefix + ".down_proj.weight", intermediate)};
 }
 
 WeightView head_of(WeightLoader& loader, const std::string& name, const WeightChoice& choice) {
@@ -59,14 +61,17 @@ LayerWeights layer_of(WeightLoader& loader, const DeepseekConfig& config, int64_
   w.attention = attention_of(loader, config, layer);
   w.moe = config.is_moe_layer(layer);
   if (!w.moe) {
-    w.dense_mlp = gated_mlp_of(loader, names::layer(layer, "mlp"));
+    w.dense_mlp = gated_mlp_of(loader, names::layer(layer, "mlp"), config.hidden_size,
+                               config.intermediate_size);
     return w;
   }
   w.router = loader.matrix(names::layer(layer, "mlp.gate.weight"));
   w.e_score_correction_bias =
       loader.vector(names::layer(layer, "mlp.gate.e_score_correction_bias"));
   if (config.n_shared_experts > 0) {
-    w.shared_experts = gated_mlp_of(loader, names::layer(layer, "mlp.shared_experts"));
+    w.shared_experts =
+        gated_mlp_of(loader, names::layer(layer, "mlp.shared_experts"), config.hidden_size,
+                     config.n_shared_experts * config.moe_intermediate_size);
   }
   return w;
 }
@@ -153,7 +158,8 @@ DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const Deepse
     if (!weights.layers.back().moe || !choice.routed_experts) continue;
     for (int64_t expert = 0; expert < config.n_routed_experts; ++expert) {
       weights.routed_experts[static_cast<size_t>(layer)].push_back(
-          gated_mlp_of(loader, names::layer(layer, "mlp.experts." + std::to_string(expert))));
+          gated_mlp_of(loader, names::layer(layer, "mlp.experts." + std::to_string(expert)),
+                       config.hidden_size, config.moe_intermediate_size));
     }
   }
   if (choice.mtp) {
