@@ -58,6 +58,7 @@ struct LoadOptions {
   // is one.
   Speculation speculation = Speculation::off;
   TextNeeds needs = TextNeeds::none;  // what is missing of it is reported with everything else
+  std::string chat_template;          // a file used instead of the folder's template; "": none
   int64_t row_chunk = 0;              // tokens worked on at once inside a layer; 0: a good default
 
   // Memory. The whole process stays within `ram` bytes; 0: what is available, less a reserve.
@@ -102,6 +103,21 @@ struct SamplingRequest {
 struct Prompt {
   std::vector<int32_t> ids;
   bool opens_thought = false;  // it ends inside <think>, so the output begins with the thought
+  // It ends within the words of the thought (opens_thought) or of the answer, which the output
+  // continues; see RenderOptions::continue_final_message.
+  bool continues_text = false;
+};
+
+// How a chat becomes a prompt.
+struct RenderOptions {
+  bool add_generation_prompt = true;
+  // The last message is an assistant's and is left open for the model to continue: its text, after
+  // its own `reasoning_content` where it has that (without content the thought stays open). Tags of
+  // a thought at its beginning are tags. Takes the place of add_generation_prompt.
+  bool continue_final_message = false;
+  // OpenAI's array of tools as JSON, "" for none. Handed to a template that reads `tools`; else
+  // described before the first user message, in the form that docs/generation.md gives.
+  std::string tools;
 };
 
 struct CacheState;
@@ -125,6 +141,52 @@ class Cache {
   std::unique_ptr<CacheState> state_;
 };
 
+struct TokenLogprob {
+  int32_t id = -1;
+  float logprob = 0;  // natural; log softmax of the model's own logits: before penalties,
+                      // temperature, filters and OutputFormat
+  std::string bytes;  // the token's own, which may be part of a character; empty without tokenizer
+};
+
+struct PositionLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  // the most probable, by value and then by id
+};
+
+// What the answer must look like. It is enforced token by token from the end of the thought on, or
+// at once where there is no thought; the end-of-sequence token is allowed exactly where the answer
+// is whole. At max_tokens an answer may be cut (FinishReason::length).
+struct OutputFormat {
+  enum class Kind {
+    text,         // anything
+    json_object,  // a JSON object
+    json_schema,  // JSON that `schema` accepts
+    tool_calls,   // calls of the functions in `tools`, with arguments that their schemas accept
+  };
+  Kind kind = Kind::text;
+  // json_schema: the JSON schema. tool_calls: OpenAI's array of tools. A keyword that cannot be
+  // enforced is an Error(usage) with its name and path.
+  std::string schema;
+  std::string tool;            // tool_calls: the only function allowed; "": any
+  bool parallel_calls = true;  // tool_calls: more than one call may be made
+};
+
+// Tool calls in the answer. A call's `begins` has its name; `arguments` are pieces of its JSON
+// text; then it `ends`, or it is `broken`: what came is no call, and its text, markers included, is
+// handed back as content (pieces that were told before cannot be taken back, but no result counts
+// them).
+struct ToolEvent {
+  enum class Kind { begins, arguments, ends, broken };
+  Kind kind = Kind::begins;
+  int64_t index = 0;  // counts the calls that began
+  std::string text;
+};
+
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // JSON text of an object, as the model wrote it
+};
+
 enum class FinishReason { stop, length, cancelled, error };
 const char* finish_reason_name(FinishReason reason);
 
@@ -137,6 +199,10 @@ struct GenerateStep {
   std::string content;    // its share of the answer
   int64_t sample = 0;     // which of several samples of the request
   bool resumed = false;   // one of GenerateRequest::resume
+  // Where GenerateRequest::logprobs asks for it; none for resumed tokens, and none for the last
+  // step of id -1, which brings text that was held back.
+  std::optional<PositionLogprobs> logprobs = {};
+  std::vector<ToolEvent> tools = {};  // with GenerateRequest::parse_tool_calls
 };
 
 struct GenerateRequest {
@@ -149,6 +215,16 @@ struct GenerateRequest {
   std::vector<int32_t> stop_ids;  // besides the model's own end-of-sequence ids
   bool ignore_eos = false;
   bool split_reasoning = true;  // tell thought and answer apart (else all is content)
+  // Recognise tool calls in the answer (with split_reasoning): they are no content then.
+  bool parse_tool_calls = false;
+  OutputFormat format;
+  // So many tokens of thought at the most: then </think> is put, and what follows is sampled as
+  // usual. 0: no thought.
+  std::optional<int64_t> reasoning_budget;
+
+  // How many of the most probable tokens to tell at each position, besides the chosen one.
+  std::optional<int64_t> logprobs;
+  bool prompt_logprobs = false;  // for the prompt's tokens too; nothing is taken from a cache then
 
   // Called after every token, on the calling thread; false ends the generation. The cache then
   // holds the prompt and all tokens but the last one or two, and may be saved (fathom/session.h).
@@ -178,6 +254,10 @@ struct GenerateResult {
   std::string text;          // all of it; empty without a tokenizer
   std::string reasoning;
   std::string content;
+  std::vector<ToolCall> tool_calls;  // whole ones
+  // Of ids but the resumed ones, and of the prompt's ids but the first (entry i is id i + 1).
+  std::vector<PositionLogprobs> logprobs;
+  std::vector<PositionLogprobs> prompt_logprobs;
   FinishReason finish_reason = FinishReason::stop;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;     // of the prompt, taken from the cache
@@ -298,7 +378,7 @@ class Model {
   Prompt raw_prompt(std::string_view text) const;
   std::string detokenize(std::span<const int32_t> ids) const;
   // A chat: `messages_json` is an OpenAI messages array. Control tokens inside messages stay text.
-  Prompt render(std::string_view messages_json, bool add_generation_prompt = true) const;
+  Prompt render(std::string_view messages_json, const RenderOptions& options = {}) const;
 
   ForwardOutput forward(const ForwardInput& input);
   GenerateResult generate(const GenerateRequest& request);

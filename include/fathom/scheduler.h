@@ -24,6 +24,13 @@ struct SchedulerOptions {
   // Most rows (tokens) of one pass: longer prompts go in several passes, each of which reads the
   // model. 0: no limit for one prompt; several are begun together up to a few thousand rows.
   int64_t sweep_rows = 0;
+  // Most rows of prompts in a pass while other sequences decode, so that a long prompt does not
+  // keep them waiting. 0: few where experts are in memory; where they are on disk as many as make
+  // the pass worth its reading, and the decoding sequences get passes of their own in between.
+  int64_t shared_prompt_rows = 0;
+  // Keep the cache pages of finished sequences, as long as no others need them, for requests whose
+  // prompts begin with the same tokens. Changes no token.
+  bool prefix_cache = true;
   // Called between layers, which may take seconds each: the place to look for new requests, and to
   // cancel some. A pass whose requests are all cancelled is given up there.
   std::function<void()> between_layers = {};
@@ -38,6 +45,15 @@ struct SchedulerStatus {
   uint64_t drafts = 0;
   uint64_t accepted = 0;
   uint64_t preemptions = 0;  // sequences put back because the cache was full; they go on later
+  // Of prompts: what was asked for, and what of it was found in finished or running sequences.
+  uint64_t prompt_tokens = 0;
+  uint64_t prefix_hits = 0;    // prompts of which something was found
+  uint64_t prefix_tokens = 0;  // found
+  // Pages of the key-value cache.
+  int64_t pages_in_use = 0;
+  int64_t pages_kept = 0;  // of them, entries for later requests alone hold
+  int64_t pages_total = 0;
+  int64_t page_positions = 0;  // tokens of one page
 };
 
 class Scheduler {

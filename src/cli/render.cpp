@@ -28,8 +28,10 @@ int run_command(const RenderCommandOptions& options, Output& output) {
   require_tokenizer(folder, "render");
   const TextFolder text = TextFolder::open(folder);
   const std::string messages = messages_of(options.messages);
-  const std::string shown = text.render_pieces(messages, options.generation_prompt).text();
-  const Prompt prompt = text.render(messages, options.generation_prompt);
+  RenderOptions how;
+  how.add_generation_prompt = options.generation_prompt;
+  const std::string shown = text.render_pieces(messages, how).prompt.text();
+  const Prompt prompt = text.render(messages, how);
   if (options.output.json) {
     output.write(JsonObject()
                      .text("text", shown)

@@ -51,7 +51,7 @@ void Engine::open_files(const std::string& folder, const LoadOptions& options) {
   problems.attempt([&] { generation_config_ = read_generation_config(folder); });
   problems.attempt([&] {
     if (options.needs != TextNeeds::none || TextFolder::present(folder)) {
-      text_ = TextFolder::open(folder);
+      text_ = TextFolder::open(folder, options.chat_template);
     }
     if (options.needs == TextNeeds::chat) text_->chat_template();
   });

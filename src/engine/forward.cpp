@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
-#include "sample/sampler.h"
+#include "sample/logprobs.h"
 
 namespace fathom {
 namespace {
@@ -108,7 +108,7 @@ void logits_and_loss(Engine& engine, const ForwardInput& input, const Plan& plan
       if (input.labels.empty() || row + 1 >= plan.n) continue;
       const int32_t label = input.labels[static_cast<size_t>(row + 1)];
       if (label == kIgnoredLabel) continue;
-      sum -= log_probability(logits.row_span(i), label);
+      sum -= Logprobs(logits.row_span(i)).exact(label);
       ++counted;
     }
     if (input.logits && !all_rows && begin + count == plan.rows()) {

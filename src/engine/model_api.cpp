@@ -70,8 +70,8 @@ std::string Model::detokenize(std::span<const int32_t> ids) const {
   return impl_->engine.text_or_fail().tokenizer().decode(ids);
 }
 
-Prompt Model::render(std::string_view messages_json, bool add_generation_prompt) const {
-  return impl_->engine.text_or_fail().render(messages_json, add_generation_prompt);
+Prompt Model::render(std::string_view messages_json, const RenderOptions& options) const {
+  return impl_->engine.text_or_fail().render(messages_json, options);
 }
 
 ForwardOutput Model::forward(const ForwardInput& input) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/request_check.h"
 
 namespace fathom {
 namespace {
@@ -57,6 +58,7 @@ uint64_t SequenceScheduler::add(GenerateRequest request, int64_t samples,
     sequences.push_back(std::make_unique<Sequence>(parts_, group, sample));
   }
   group->waiting = samples;
+  status_.prompt_tokens += group->request.prompt.ids.size();
   for (auto& sequence : sequences) waiting_.push_back(std::move(sequence));
   return next_id_++;
 }
@@ -79,6 +81,9 @@ SchedulerStatus SequenceScheduler::status() const {
   SchedulerStatus status = status_;
   status.running = static_cast<int64_t>(running_.size());
   status.waiting = static_cast<int64_t>(waiting_.size());
+  status.pages_in_use = parts_.pages->pages_in_use();
+  status.pages_total = parts_.pages->max_pages();
+  status.page_positions = kPagePositions;
   return status;
 }
 
@@ -328,12 +333,13 @@ void SequenceScheduler::sample() {
   int64_t to = 0;
   for (const auto& sequence : running_) {
     const int64_t rows =
-        sequence->speculates() ? sequence->planned_rows() : sequence->planned_logits();
+        sequence->wants_all_hidden() ? sequence->planned_rows() : sequence->planned_logits();
     const int64_t logits = sequence->planned_logits();
     for (int64_t i = rows - logits; i < rows; ++i) {
       std::copy_n(final_.row(from + i), width, last.row(to++));
     }
     if (sequence->speculates()) sequence->keep_hidden(final_.view().middle_rows(from, rows));
+    tell_prompt(*sequence, final_.view().middle_rows(from, rows));
     from += rows;
   }
   Matrix logits(logit_rows, parts_.model->shape().vocab_size);
@@ -356,6 +362,22 @@ void SequenceScheduler::sample() {
     at += rows;
   }
   status_.generated += static_cast<uint64_t>(sampled_);
+}
+
+// A vocabulary's logits are large: a long prompt's come in pieces.
+void SequenceScheduler::tell_prompt(Sequence& sequence, Span2d<const float> hidden) {
+  constexpr int64_t kRows = 32;
+  const int64_t wanted = sequence.planned_prompt_logits();
+  for (int64_t first = 0; first < wanted; first += kRows) {
+    const int64_t count = std::min(kRows, wanted - first);
+    Matrix rows(count, hidden.cols);
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(hidden.row(first + i), hidden.cols, rows.row(i));
+    }
+    Matrix logits(count, parts_.model->shape().vocab_size);
+    parts_.model->head(rows, logits);
+    sequence.tell_prompt(first, logits.view());
+  }
 }
 
 // The samples that wait for this prompt get a copy of its logits before they are sampled from.

@@ -41,6 +41,7 @@ class SequenceScheduler {
   bool all_cancelled() const;
   const CancelToken* common_token() const;
   void sample();
+  void tell_prompt(Sequence& sequence, Span2d<const float> hidden);
   void keep_prompt(Sequence& sequence, Span2d<const float> logits, Span2d<const float> hidden);
   void share_prompts();
   void record(double seconds, double mtp_seconds);

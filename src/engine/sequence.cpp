@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/guarded.h"
+#include "engine/request_check.h"
 
 namespace fathom {
 namespace {
@@ -13,87 +15,19 @@ namespace {
 // again so that the MTP layer sees them.
 constexpr int64_t kMostRecomputed = 64;
 
-double seconds_since(std::chrono::steady_clock::time_point began) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+ReasoningSplitter::Start start_of(const Prompt& prompt) {
+  using Start = ReasoningSplitter::Start;
+  if (prompt.opens_thought) return prompt.continues_text ? Start::within_thought : Start::thought;
+  return prompt.continues_text ? Start::within_answer : Start::fresh;
 }
 
-// What the file says and the request leaves to it is checked by itself, so that the file is named.
-void check_defaults(const SamplingRequest& asked, const GenerationConfig& defaults,
-                    const std::string& folder) {
-  SamplingOptions options;
-  if (!asked.temperature && defaults.temperature) options.temperature = *defaults.temperature;
-  if (!asked.top_p && defaults.top_p) options.top_p = *defaults.top_p;
-  if (!asked.min_p && defaults.min_p) options.min_p = *defaults.min_p;
-  try {
-    validate(options);
-  } catch (const Error& error) {
-    fail_input("{}/generation_config.json: {}", folder, error.what());
-  }
-}
-
-SamplingOptions resolve(const SamplingRequest& asked, const GenerationConfig& defaults) {
-  SamplingOptions options;
-  const bool greedy_by_default = defaults.do_sample == false;
-  options.temperature =
-      asked.temperature.value_or(greedy_by_default ? 0.0 : defaults.temperature.value_or(1.0));
-  options.top_k = asked.top_k.value_or(defaults.top_k.value_or(0));
-  options.top_p = asked.top_p.value_or(defaults.top_p.value_or(1.0));
-  options.min_p = asked.min_p.value_or(defaults.min_p.value_or(0.0));
-  options.repetition_penalty =
-      asked.repetition_penalty.value_or(defaults.repetition_penalty.value_or(1.0));
-  options.presence_penalty = asked.presence_penalty;
-  options.frequency_penalty = asked.frequency_penalty;
-  options.logit_bias = asked.logit_bias;
-  options.seed = asked.seed;
-  validate(options);
-  return options;
-}
-
-// Calls `f`, which belongs to the caller of the library; what it throws becomes an Error.
-template <typename F>
-std::optional<Error> guarded(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error(ErrorKind::io, error.what());
-  }
-  return std::nullopt;
+std::vector<TokenId> closing_ids(const Tokenizer& tokenizer) {
+  const auto tag = ReasoningSplitter::tags_of(tokenizer).close;
+  if (tag) return {*tag};
+  return tokenizer.encode("</think>", ControlTokens::as_text);
 }
 
 }  // namespace
-
-void check_token_ids(std::span<const int32_t> ids, int64_t vocab_size) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab_size) {
-      fail_usage("token {} at place {} is outside the vocabulary of {}", ids[i], i, vocab_size);
-    }
-  }
-}
-
-void check_request(const ModelParts& parts, const GenerateRequest& request) {
-  const int64_t vocab = parts.model->shape().vocab_size;
-  const ContextDecision& context = *parts.context;
-  const auto prompt_tokens = static_cast<int64_t>(request.prompt.ids.size());
-  if (prompt_tokens == 0) fail_usage("the prompt is empty");
-  check_token_ids(request.prompt.ids, vocab);
-  check_token_ids(request.resume, vocab);
-  if (prompt_tokens >= context.tokens) {
-    fail_usage("the prompt has {} tokens, and the context of {} must also hold the answer ({})",
-               prompt_tokens, context.tokens, context.reason);
-  }
-  if (request.max_tokens < 0) fail_usage("max_tokens: {} is negative", request.max_tokens);
-  check_defaults(request.sampling, *parts.defaults, parts.folder);
-  resolve(request.sampling, *parts.defaults);
-  for (const auto& [id, bias] : request.sampling.logit_bias) {
-    check_token_ids(std::span(&id, 1), vocab);
-  }
-  if (!request.stop.empty() && parts.text == nullptr) {
-    fail_input("{}: there is no tokenizer.json, which text needs", parts.folder);
-  }
-  StopStrings(request.stop);
-}
 
 Sequence::Sequence(const ModelParts& parts, std::shared_ptr<RequestGroup> group, int64_t sample)
     : parts_(&parts),
@@ -107,9 +41,11 @@ Sequence::Sequence(const ModelParts& parts, std::shared_ptr<RequestGroup> group,
   limit_ = request.max_tokens > 0 ? std::min(request.max_tokens, room) : room;
   sampler_.see_prompt(known_);
   if (parts.text != nullptr) {
-    output_.emplace(
-        parts.text->tokenizer(),
-        TextOutput::Options{request.split_reasoning, request.prompt.opens_thought, request.stop});
+    const Tokenizer& tokenizer = parts.text->tokenizer();
+    output_.emplace(tokenizer,
+                    TextOutput::Options{request.split_reasoning, start_of(request.prompt),
+                                        request.stop, request.parse_tool_calls});
+    if (request.reasoning_budget) closing_ = closing_ids(tokenizer);
   }
   result_.prompt_tokens = static_cast<int64_t>(known_.size());
   state_ = sample == 0 && request.cache != nullptr ? &CacheAccess::of(*request.cache) : &own_;
@@ -128,6 +64,7 @@ void Sequence::begin() {
                                    known_.begin());
   mtp_length_ = std::clamp<int64_t>(state_->mtp_length, 0, std::max<int64_t>(0, same - 1));
   speculates_ = parts_->judge->fills();
+  if (group_->request.prompt_logprobs) same = mtp_length_ = 0;
   if (speculates_) {
     if (parts_->judge->mode() == Speculation::on || same - mtp_length_ <= kMostRecomputed) {
       same = mtp_length_;
@@ -199,7 +136,7 @@ void Sequence::add_rows(Sweep& sweep) {
     row.index = index;
     row.cache = cache_;
     // With drafting the final hidden states of all rows are wanted, for the MTP layer.
-    row.wants_logits = speculates_ || (reaches_end_ && i >= planned_ - 1);
+    row.wants_logits = wants_all_hidden() || (reaches_end_ && i >= planned_ - 1);
     sweep.rows.push_back(row);
   }
 }
@@ -258,94 +195,6 @@ int64_t Sequence::finish_pass(Span2d<float> logits) {
   cache_->truncate(start_ + planned_ + std::max<int64_t>(0, sampled - 1));
   sync_ids();
   return sampled;
-}
-
-bool Sequence::take(std::span<float> logits) {
-  return accept(sampler_.sample(logits, static_cast<uint64_t>(known_.size())), false);
-}
-
-// What an earlier call has generated is taken as if it were sampled now.
-void Sequence::replay() {
-  if (std::exchange(replayed_, true)) return;
-  for (const int32_t id : group_->request.resume) {
-    ++result_.resumed_tokens;
-    if (!accept(id, true)) return;
-  }
-}
-
-bool Sequence::accept(int32_t id, bool resumed) {
-  sampler_.see_output(id);
-  known_.push_back(id);
-  result_.ids.push_back(id);
-  if (!resumed) result_.decode_seconds = seconds_since(began_);
-
-  bool stop = ends(id);
-  TextOutput::Delta delta;
-  if (output_ && !stop) {
-    delta = output_->push(id);
-    stop = delta.stopped;
-  }
-  show(id, delta, resumed);
-  if (finished_) return false;
-  if (stop) finish(FinishReason::stop);
-  if (!finished_ && generated() >= limit_) finish(FinishReason::length);
-  return !finished_;
-}
-
-bool Sequence::ends(int32_t id) const {
-  const auto& stops = group_->request.stop_ids;
-  if (std::find(stops.begin(), stops.end(), id) != stops.end()) return true;
-  if (group_->request.ignore_eos) return false;
-  const auto& eos = parts_->defaults->eos_token_ids;
-  if (!eos.empty()) return std::find(eos.begin(), eos.end(), id) != eos.end();
-  const TextFolder* text = parts_->text;
-  return text != nullptr && text->tokenizer().id_of(text->tokenizer().eos_token()) == id;
-}
-
-// A caller who wants no more ends it with the token just shown.
-void Sequence::show(int32_t id, const TextOutput::Delta& delta, bool resumed) {
-  result_.text += delta.text;
-  result_.reasoning += delta.reasoning;
-  result_.content += delta.content;
-  if (!group_->request.on_step) return;
-  bool more = true;
-  const std::optional<Error> error = guarded([&] {
-    more =
-        group_->request.on_step({id, delta.text, delta.reasoning, delta.content, sample_, resumed});
-  });
-  if (error) {
-    fail(*error);
-  } else if (!more && !finished_) {
-    finish(FinishReason::cancelled);
-  }
-}
-
-void Sequence::finish(FinishReason reason) {
-  finished_ = true;
-  result_.finish_reason = reason;
-  if (!output_) return;
-  const TextOutput::Delta rest = output_->finish();
-  result_.reasoning_tokens = output_->reasoning_tokens();
-  if (rest.text.empty() && rest.reasoning.empty() && rest.content.empty()) return;
-  show(-1, rest);
-}
-
-void Sequence::fail(const Error& error) {
-  finished_ = true;
-  result_.finish_reason = FinishReason::error;
-  result_.error = error;
-  if (output_) result_.reasoning_tokens = output_->reasoning_tokens();
-}
-
-void Sequence::cancel() {
-  if (!finished_) finish(FinishReason::cancelled);
-}
-
-void Sequence::deliver() {
-  const SpeculationJudge& judge = *parts_->judge;
-  result_.speculation.on = judge.on();
-  result_.speculation.reason = judge.reason();
-  if (group_->on_finish) group_->on_finish(sample_, std::move(result_));
 }
 
 // The ids of what is cached; the MTP layer's positions whose next token is among them.

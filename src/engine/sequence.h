@@ -35,16 +35,12 @@ struct RequestGroup {
   int64_t waiting = 0;     // samples that have not begun
   bool computing = false;  // a sample is on the prompt
   std::optional<ComputedPrompt> prompt;
+  std::vector<PositionLogprobs> prompt_logprobs;  // of the ids from the second on, so far
 
   bool is_cancelled() const {
     return cancelled || (request.cancel != nullptr && request.cancel->cancelled());
   }
 };
-
-// Error naming what is wrong with a request.
-void check_request(const ModelParts& parts, const GenerateRequest& request);
-// Error(usage) naming the first id outside the vocabulary.
-void check_token_ids(std::span<const int32_t> ids, int64_t vocab_size);
 
 class Sequence {
  public:
@@ -80,6 +76,12 @@ class Sequence {
   bool planned_draft() const { return drafts_ > 0; }
   // Logits wanted of the pass: none before the end of a prompt.
   int64_t planned_logits() const { return reaches_end_ ? 1 + drafts_ : 0; }
+  // Whether the final hidden states of all its rows are wanted, or only of those with logits.
+  bool wants_all_hidden() const { return speculates_ || planned_prompt_logits() > 0; }
+  // Rows from the first one on whose logits are to be told to tell_prompt().
+  int64_t planned_prompt_logits() const;
+  // `logits`: of the pass's rows from `first` on.
+  void tell_prompt(int64_t first, Span2d<const float> logits);
   void add_rows(Sweep& sweep);
   // The pass has failed or was given up.
   void undo_pass();
@@ -111,12 +113,20 @@ class Sequence {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point began) {
+    return std::chrono::duration<double>(Clock::now() - began).count();
+  }
 
   bool take(std::span<float> logits);  // samples one token; false where it was the last one
-  bool accept(int32_t id, bool resumed);
+  bool accept(int32_t id, bool resumed, std::optional<PositionLogprobs> logprobs);
+  PositionLogprobs logprobs_of(std::span<const float> logits, int32_t id) const;
+  // The reasoning budget is used up: the next id of </think>.
+  std::optional<int32_t> closing_id() const;
   void replay();  // GenerateRequest::resume, once
   bool ends(int32_t id) const;
-  void show(int32_t id, const TextOutput::Delta& delta, bool resumed = false);
+  GenerateStep step_of(int32_t id, TextOutput::Delta delta) const;
+  void count_call(const ToolEvent& event);
+  void show(const GenerateStep& step);
   void finish(FinishReason reason);
   void sync_ids() { sync_ids(cache_->length()); }
   void sync_ids(int64_t length);
@@ -126,9 +136,12 @@ class Sequence {
   int64_t sample_;
   Sampler sampler_;
   std::optional<TextOutput> output_;
-  int64_t limit_;               // tokens to generate, at the most
-  std::vector<int32_t> known_;  // the prompt and what was generated
+  std::vector<TokenId> closing_;  // what closes the thought where its budget is used up
+  size_t closed_ = 0;             // ids of that which were put
+  int64_t limit_;                 // tokens to generate, at the most
+  std::vector<int32_t> known_;    // the prompt and what was generated
   GenerateResult result_;
+  size_t whole_calls_ = 0;  // of result_.tool_calls
 
   CacheState own_;
   CacheState* state_;  // own_, or the request's cache

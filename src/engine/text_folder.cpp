@@ -7,18 +7,33 @@
 #include "base/json.h"
 #include "checkpoint/model_folder.h"
 #include "text/reasoning.h"
+#include "text/utf8_stream.h"
 
 namespace fathom {
+namespace {
+
+constexpr uint64_t kLargestTemplate = 16 << 20;
+
+}  // namespace
 
 bool TextFolder::present(const std::string& folder) {
   return path_exists(folder + "/tokenizer.json");
 }
 
-TextFolder TextFolder::open(const std::string& folder) {
+TextFolder TextFolder::open(const std::string& folder, const std::string& chat_template) {
   if (!present(folder)) {
     fail(ErrorKind::io, "{}: there is no tokenizer.json, which text needs", folder);
   }
   TextFolder text(Tokenizer::load(folder), folder);
+  if (!chat_template.empty()) {
+    const std::string given = read_text(chat_template, kLargestTemplate);
+    const size_t invalid = find_invalid_utf8(given);
+    if (invalid != std::string::npos) {
+      fail_input("{}: invalid UTF-8 at offset {}", chat_template, invalid);
+    }
+    text.template_ = ChatTemplate::parse(given, chat_template);
+    return text;
+  }
   const std::string& source = text.tokenizer_.chat_template();
   if (source.empty()) return text;
   const std::string own_file = folder + "/chat_template.jinja";
@@ -46,19 +61,20 @@ const ChatTemplate& TextFolder::chat_template() const {
   return *template_;
 }
 
-RenderedPrompt TextFolder::render_pieces(std::string_view messages_json,
-                                         bool add_generation_prompt) const {
+ChatPrompt TextFolder::render_pieces(std::string_view messages_json,
+                                     const RenderOptions& options) const {
   const nlohmann::ordered_json messages = parse_ordered_json(messages_json, "messages");
-  RenderOptions options;
-  options.add_generation_prompt = add_generation_prompt;
-  return chat_template().render(normalise_messages(messages), tokenizer_, options);
+  return render_chat(
+      chat_template(), tokenizer_, messages,
+      {options.add_generation_prompt, options.continue_final_message, options.tools});
 }
 
-Prompt TextFolder::render(std::string_view messages_json, bool add_generation_prompt) const {
-  const RenderedPrompt pieces = render_pieces(messages_json, add_generation_prompt);
+Prompt TextFolder::render(std::string_view messages_json, const RenderOptions& options) const {
+  const ChatPrompt chat = render_pieces(messages_json, options);
   Prompt prompt;
-  prompt.ids = encode_prompt(pieces, tokenizer_);
-  prompt.opens_thought = prompt_opens_thought(pieces.text());
+  prompt.ids = encode_prompt(chat.prompt, tokenizer_);
+  prompt.opens_thought = chat.opens_thought;
+  prompt.continues_text = chat.continues_text;
   return prompt;
 }
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint/hf_config.h"
 #include "fathom/model.h"
+#include "text/chat_prompt.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -14,8 +15,9 @@ namespace fathom {
 
 class TextFolder {
  public:
-  // Error(io) where the folder has no tokenizer.json.
-  static TextFolder open(const std::string& folder);
+  // Error(io) where the folder has no tokenizer.json. `chat_template`: a file used instead of the
+  // folder's own template; "": none.
+  static TextFolder open(const std::string& folder, const std::string& chat_template = "");
   static bool present(const std::string& folder);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -24,9 +26,9 @@ class TextFolder {
 
   // See Model::raw_prompt and Model::render.
   Prompt raw_prompt(std::string_view text) const;
-  Prompt render(std::string_view messages_json, bool add_generation_prompt) const;
+  Prompt render(std::string_view messages_json, const RenderOptions& options) const;
   // The rendered pieces themselves.
-  RenderedPrompt render_pieces(std::string_view messages_json, bool add_generation_prompt) const;
+  ChatPrompt render_pieces(std::string_view messages_json, const RenderOptions& options) const;
 
  private:
   TextFolder(Tokenizer tokenizer, std::string folder)

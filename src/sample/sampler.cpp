@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "numerics/elementary.h"
 #include "sample/candidates.h"
 
 namespace fathom {
@@ -132,16 +131,6 @@ int32_t argmax(std::span<const float> logits) {
   if (best_id < 0) fail_input("all {} logits are -infinity", logits.size());
   if (std::isinf(best)) fail_input("the logit of token {} is +infinity", best_id);
   return best_id;
-}
-
-double log_probability(std::span<const float> logits, int32_t id) {
-  const double best = logits[argmax(logits)];
-  if (id < 0 || static_cast<size_t>(id) >= logits.size()) {
-    fail_input("token {} is outside the vocabulary of {}", id, logits.size());
-  }
-  double sum = 0;
-  for (float logit : logits) sum += exp_f64(logit - best);
-  return logits[id] - best - log_f64(sum);
 }
 
 }  // namespace fathom

@@ -65,7 +65,5 @@ class Sampler {
 
 // Index of the largest value, ties to the lowest; Error(input) as for sample().
 int32_t argmax(std::span<const float> logits);
-// log softmax at one id, in double precision with our own exp and log.
-double log_probability(std::span<const float> logits, int32_t id);
 
 }  // namespace fathom

@@ -18,10 +18,12 @@ struct ChatTemplate::Impl {
   // Templates disagree on what a call's arguments are: JSON text to be copied, or an object to be
   // written as JSON.
   bool arguments_as_objects = false;
+  bool reads_tools = false;
 
   jinja::Text run(const ordered_json& messages, std::string_view bos, std::string_view eos,
-                  const RenderOptions& options) const;
-  bool shows(const ordered_json& messages, std::string_view needle) const;
+                  const TemplateOptions& options) const;
+  bool shows(const ordered_json& messages, std::string_view needle,
+             const TemplateOptions& options = {}) const;
 };
 
 namespace {
@@ -66,10 +68,18 @@ ordered_json probe_messages(ordered_json arguments) {
   return ordered_json::array({std::move(user), std::move(assistant)});
 }
 
+ordered_json probe_tool() {
+  ordered_json function{
+      {"name", "probe_function"},
+      {"description", "d"},
+      {"parameters", {{"type", "object"}, {"properties", ordered_json::object()}}}};
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
 }  // namespace
 
 jinja::Text ChatTemplate::Impl::run(const ordered_json& messages, std::string_view bos,
-                                    std::string_view eos, const RenderOptions& options) const {
+                                    std::string_view eos, const TemplateOptions& options) const {
   size_t input = size_of(messages);
   if (options.variables != nullptr) input += size_of(*options.variables);
   jinja::Heap heap(input);
@@ -96,9 +106,10 @@ jinja::Text ChatTemplate::Impl::run(const ordered_json& messages, std::string_vi
 }
 
 // Whether the conversation renders to something that holds `needle`.
-bool ChatTemplate::Impl::shows(const ordered_json& messages, std::string_view needle) const {
+bool ChatTemplate::Impl::shows(const ordered_json& messages, std::string_view needle,
+                               const TemplateOptions& options) const {
   try {
-    return run(messages, "", "", {}).bytes().find(needle) != std::string::npos;
+    return run(messages, "", "", options).bytes().find(needle) != std::string::npos;
   } catch (const Error&) {
     return false;
   }
@@ -124,11 +135,20 @@ ChatTemplate ChatTemplate::parse(std::string_view source, const std::string& nam
         impl->shows(probe_messages(R"({"probe_key": "probe_value"})"), "\"probe_key\"");
     impl->arguments_as_objects = !text_works && impl->shows(probe_messages(arguments), "probe_key");
   }
+  if (source.find("tools") != source.npos) {
+    const ordered_json variables{{"tools", ordered_json::array({probe_tool()})}};
+    const ordered_json user{{"role", "user"}, {"content", "q"}};
+    TemplateOptions options;
+    options.variables = &variables;
+    impl->reads_tools = impl->shows(ordered_json::array({user}), "probe_function", options);
+  }
   return ChatTemplate(std::move(impl));
 }
 
+bool ChatTemplate::reads_tools() const { return impl_->reads_tools; }
+
 RenderedPrompt ChatTemplate::render(const ordered_json& messages, const Tokenizer& tokenizer,
-                                    const RenderOptions& options) const {
+                                    const TemplateOptions& options) const {
   const jinja::Text text =
       impl_->arguments_as_objects
           ? impl_->run(with_argument_objects(messages), tokenizer.bos_token(),

@@ -23,7 +23,7 @@ struct RenderedPrompt {
   std::string text() const;
 };
 
-struct RenderOptions {
+struct TemplateOptions {
   bool add_generation_prompt = true;
   // Further template variables (tools, enable_thinking, ...): an object, may be null.
   const nlohmann::ordered_json* variables = nullptr;
@@ -40,7 +40,9 @@ class ChatTemplate {
   // `messages` is an array of {role, content, ...} as in the OpenAI API; normalise_messages()
   // first. bos_token and eos_token come from the tokenizer. Errors name the template's line.
   RenderedPrompt render(const nlohmann::ordered_json& messages, const Tokenizer& tokenizer,
-                        const RenderOptions& options = {}) const;
+                        const TemplateOptions& options = {}) const;
+  // Whether descriptions of tools reach the prompt through the variable `tools`.
+  bool reads_tools() const;
 
  private:
   struct Impl;

@@ -28,8 +28,23 @@ ReasoningSplitter::Tags ReasoningSplitter::tags_of(const Tokenizer& tokenizer) {
   return {tokenizer.id_of(kOpen), tokenizer.id_of(kClose)};
 }
 
-ReasoningSplitter::ReasoningSplitter(Tags tags, bool starts_inside)
-    : tags_(tags), state_(starts_inside ? State::inside : State::before) {}
+ReasoningSplitter::ReasoningSplitter(Tags tags, Start start)
+    : tags_(tags),
+      reasoning_begun_(start == Start::within_thought),
+      content_begun_(start == Start::within_answer) {
+  switch (start) {
+    case Start::fresh:
+      state_ = State::before;
+      break;
+    case Start::thought:
+    case Start::within_thought:
+      state_ = State::inside;
+      break;
+    case Start::within_answer:
+      state_ = State::content;
+      break;
+  }
+}
 
 ReasoningDelta ReasoningSplitter::push(TokenId id, std::string_view text) {
   ReasoningDelta out;
@@ -45,7 +60,7 @@ ReasoningDelta ReasoningSplitter::push_text(std::string_view text) {
   return out;
 }
 
-ReasoningDelta ReasoningSplitter::finish() {
+ReasoningDelta ReasoningSplitter::flush() {
   ReasoningDelta out;
   emit(std::exchange(held_, {}), out);
   return out;

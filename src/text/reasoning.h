@@ -40,8 +40,10 @@ class ReasoningSplitter {
   };
   static Tags tags_of(const Tokenizer& tokenizer);
 
-  // `starts_inside`: the prompt ended with an opened thought (see prompt_opens_thought).
-  ReasoningSplitter(Tags tags, bool starts_inside);
+  // Where the prompt has left the output: with nothing opened, in an opened thought (see
+  // prompt_opens_thought), within words of the thought, or within words of the answer.
+  enum class Start { fresh, thought, within_thought, within_answer };
+  ReasoningSplitter(Tags tags, Start start);
 
   // One sampled token and the text that it made visible (valid UTF-8, may be empty or belong to
   // earlier tokens; see Utf8Stream). For ids that are a tag, `text` holds only what was pending
@@ -49,7 +51,8 @@ class ReasoningSplitter {
   ReasoningDelta push(TokenId id, std::string_view text);
   // Text without ids (tags are found in the text).
   ReasoningDelta push_text(std::string_view text);
-  ReasoningDelta finish();
+  // What is held back, as it is: nothing that follows makes a tag of it.
+  ReasoningDelta flush();
 
   bool inside_thought() const;
   // Bytes of text that are held back.

@@ -13,6 +13,8 @@ namespace {
 constexpr TokenId kEnd = 256;
 constexpr TokenId kOpen = 257;
 constexpr TokenId kClose = 258;
+constexpr auto kThought = ReasoningSplitter::Start::thought;
+constexpr auto kFresh = ReasoningSplitter::Start::fresh;
 
 // GPT-2's alphabet: how tokenizer.json spells a byte.
 std::string spelling(int byte) {
@@ -66,7 +68,7 @@ const Tokenizer& bytes_tokenizer() {
 }
 
 struct Whole {
-  std::string text, reasoning, content;
+  std::string text, reasoning, content, tools;
   bool stopped = false;
   int64_t reasoning_tokens = 0;
 };
@@ -79,6 +81,10 @@ Whole run(const std::vector<TokenId>& ids, const TextOutput::Options& options) {
     whole.text += delta.text;
     whole.reasoning += delta.reasoning;
     whole.content += delta.content;
+    for (const ToolEvent& event : delta.tools) {
+      whole.tools +=
+          std::to_string(event.index) + "baex"[static_cast<int>(event.kind)] + event.text;
+    }
     whole.stopped |= delta.stopped;
     EXPECT_FALSE(content_begun && !delta.reasoning.empty()) << "reasoning after content";
     content_begun |= !delta.content.empty();
@@ -107,7 +113,7 @@ std::vector<TokenId> ids(std::initializer_list<std::variant<const char*, TokenId
 }
 
 TEST(TextOutput, ThoughtAndAnswerApart) {
-  const Whole whole = run(ids({"\nabc\n", kClose, "\n\nok"}), {true, true, {}});
+  const Whole whole = run(ids({"\nabc\n", kClose, "\n\nok"}), {true, kThought, {}});
   EXPECT_EQ(whole.reasoning, "abc");
   EXPECT_EQ(whole.content, "ok");
   EXPECT_EQ(whole.text, "\nabc\n</think>\n\nok");
@@ -115,27 +121,28 @@ TEST(TextOutput, ThoughtAndAnswerApart) {
 }
 
 TEST(TextOutput, ATagSpelledOutInsideAThoughtIsText) {
-  const Whole whole = run(ids({"a </think> b", kClose, "c"}), {true, true, {}});
+  const Whole whole = run(ids({"a </think> b", kClose, "c"}), {true, kThought, {}});
   EXPECT_EQ(whole.reasoning, "a </think> b");
   EXPECT_EQ(whole.content, "c");
 }
 
 TEST(TextOutput, AThoughtThatNeverClosesIsAllReasoning) {
-  const Whole whole = run(ids({"first I consider"}), {true, true, {}});
+  const Whole whole = run(ids({"first I consider"}), {true, kThought, {}});
   EXPECT_EQ(whole.reasoning, "first I consider");
   EXPECT_EQ(whole.content, "");
   EXPECT_EQ(whole.reasoning_tokens, 16);
 }
 
 TEST(TextOutput, TheModelMayOpenTheThoughtItself) {
-  const Whole whole = run(ids({kOpen, "\nx\n", kClose, "\ny"}), {true, false, {}});
+  const Whole whole = run(ids({kOpen, "\nx\n", kClose, "\ny"}), {true, kFresh, {}});
   EXPECT_EQ(whole.reasoning, "x");
   EXPECT_EQ(whole.content, "y");
   EXPECT_EQ(whole.reasoning_tokens, 5);
 }
 
 TEST(TextOutput, StopStringsApplyToTheAnswerOnly) {
-  const Whole whole = run(ids({"one STOP two", kClose, "three STOP four"}), {true, true, {"STOP"}});
+  const Whole whole =
+      run(ids({"one STOP two", kClose, "three STOP four"}), {true, kThought, {"STOP"}});
   EXPECT_EQ(whole.reasoning, "one STOP two");
   EXPECT_EQ(whole.content, "three ");
   EXPECT_EQ(whole.text, "one STOP two</think>three ");
@@ -143,25 +150,57 @@ TEST(TextOutput, StopStringsApplyToTheAnswerOnly) {
 }
 
 TEST(TextOutput, WithoutASplitStopStringsApplyAnywhere) {
-  const Whole whole = run(ids({"one STOP two"}), {false, false, {"STOP"}});
+  const Whole whole = run(ids({"one STOP two"}), {false, kFresh, {"STOP"}});
   EXPECT_EQ(whole.content, "one ");
   EXPECT_TRUE(whole.stopped);
 }
 
 TEST(TextOutput, WhatMightHaveBecomeAStopStringIsShownInTheEnd) {
-  const Whole whole = run(ids({"a\n", kClose, "\nb STO"}), {true, true, {"STOP"}});
+  const Whole whole = run(ids({"a\n", kClose, "\nb STO"}), {true, kThought, {"STOP"}});
   EXPECT_EQ(whole.content, "b STO");
   EXPECT_EQ(whole.text, "a\n</think>\nb STO");
 }
 
+const std::string kCall =
+    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\":1}\n```<｜tool▁call▁end｜>";
+
+TEST(TextOutput, ToolCallsAreNoContent) {
+  const std::string answer = "see" + kCall;
+  const Whole whole = run(ids({"x", kClose, answer.c_str()}), {true, kThought, {}, true});
+  EXPECT_EQ(whole.reasoning, "x");
+  EXPECT_EQ(whole.content, "see");
+  EXPECT_EQ(whole.tools.substr(0, 4), "0bf0");
+  EXPECT_EQ(whole.tools.substr(whole.tools.size() - 2), "0e");
+  EXPECT_EQ(whole.text, "x</think>" + answer);
+  const Whole unasked = run(ids({"x", kClose, answer.c_str()}), {true, kThought, {}, false});
+  EXPECT_EQ(unasked.content, answer);
+}
+
+TEST(TextOutput, StopStringsApplyAroundCallsAndToWhatIsHandedBack) {
+  // "1}" would stop in an answer; in a call it does not.
+  const std::string answer = "a 1" + kCall + "} b 1} c";
+  const Whole whole = run(ids({kClose, answer.c_str()}), {true, kThought, {"1}"}, true});
+  EXPECT_EQ(whole.content, "a 1} b ");
+  EXPECT_TRUE(whole.stopped);
+  const std::string broken = kCall.substr(0, kCall.size() - 8);
+  const Whole cut = run(ids({kClose, broken.c_str()}), {true, kThought, {"json"}, true});
+  EXPECT_EQ(cut.content, broken.substr(0, broken.find("json")));
+}
+
+TEST(TextOutput, ACallInAThoughtIsText) {
+  const Whole whole = run(ids({kCall.c_str()}), {true, kThought, {}, true});
+  EXPECT_EQ(whole.reasoning, kCall);
+  EXPECT_EQ(whole.tools, "");
+}
+
 TEST(TextOutput, ACharacterCutByTheEndBecomesOneReplacement) {
-  const Whole whole = run({'H', 'i', ' ', 0xf0, 0x9f, 0x91}, {false, false, {}});
+  const Whole whole = run({'H', 'i', ' ', 0xf0, 0x9f, 0x91}, {false, kFresh, {}});
   EXPECT_EQ(whole.text, "Hi \xef\xbf\xbd");
   EXPECT_EQ(whole.content, whole.text);
 }
 
 TEST(TextOutput, SpecialTokensAreNotShown) {
-  const Whole whole = run(ids({"a", kEnd, "b"}), {false, false, {}});
+  const Whole whole = run(ids({"a", kEnd, "b"}), {false, kFresh, {}});
   EXPECT_EQ(whole.text, "ab");
 }
 

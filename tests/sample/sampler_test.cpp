@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "sample/candidates.h"
+#include "sample/logprobs.h"
 
 namespace fathom {
 namespace {
@@ -306,9 +307,9 @@ TEST(Sampler, DrawsAsOftenAsTheDistributionSays) {
 TEST(LogProbability, IsTheLogOfSoftmax) {
   const std::vector<float> logits{1, 2, 3, -100};
   const double sum = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
-  EXPECT_NEAR(log_probability(logits, 1), 2 - std::log(sum), 1e-12);
-  EXPECT_NEAR(log_probability(logits, 3), -100 - std::log(sum), 1e-10);
-  EXPECT_THROW(log_probability(logits, 4), Error);
+  EXPECT_NEAR(Logprobs(logits).exact(1), 2 - std::log(sum), 1e-12);
+  EXPECT_NEAR(Logprobs(logits).exact(3), -100 - std::log(sum), 1e-10);
+  EXPECT_THROW(Logprobs(logits).exact(4), Error);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ const ChatTemplate& demo_template() {
   return instance;
 }
 
-RenderedPrompt render(const ordered_json& messages, const RenderOptions& options = {}) {
+RenderedPrompt render(const ordered_json& messages, const TemplateOptions& options = {}) {
   return demo_template().render(normalise_messages(messages), demo(), options);
 }
 
@@ -68,7 +68,7 @@ TEST(ChatTemplate, PublicCases) {
 }
 
 TEST(ChatTemplate, WithoutGenerationPrompt) {
-  RenderOptions options;
+  TemplateOptions options;
   options.add_generation_prompt = false;
   EXPECT_EQ(render(user("hi"), options).text(), "<｜begin▁of▁sentence｜><｜User｜>hi");
 }
@@ -121,7 +121,7 @@ TEST(ChatTemplate, NamesTemplateAndLine) {
 TEST(ChatTemplate, VariablesReachTheTemplate) {
   const ordered_json variables{{"enable_thinking", false},
                                {"tools", {{{"function", {{"name", "<think>"}}}}}}};
-  RenderOptions options;
+  TemplateOptions options;
   options.variables = &variables;
   const auto chat = ChatTemplate::parse(
       "{{ enable_thinking }}{% if tools is not none %}{{ tools[0].function.name }}{% endif %}"
@@ -275,7 +275,7 @@ TEST(ChatTemplate, ReasoningScriptsInTheRealVocabulary) {
       reasoning_tokens += inside && !is_tag ? 1 : 0;
       content_tokens += delta.content.empty() ? 0 : 1;
     }
-    all.append(splitter.finish());
+    all.append(splitter.flush());
     if (item.contains("reasoning_tokens")) {
       EXPECT_EQ(reasoning_tokens, item["reasoning_tokens"].get<int>());
       EXPECT_EQ(content_tokens, item["content_tokens"].get<int>());

@@ -15,6 +15,10 @@ constexpr TokenId kOpenId = 100;
 constexpr TokenId kCloseId = 101;
 constexpr TokenId kWord = 1;
 
+ReasoningSplitter::Start start(bool inside) {
+  return inside ? ReasoningSplitter::Start::thought : ReasoningSplitter::Start::fresh;
+}
+
 const nlohmann::json& cases() {
   static const nlohmann::json json =
       nlohmann::json::parse(read_text(std::string(FATHOM_TEST_DATA) + "/reasoning-cases.json"));
@@ -49,10 +53,10 @@ class Collector {
 };
 
 Split split_pieces(const std::vector<std::string>& pieces, bool inside) {
-  ReasoningSplitter splitter(Tags{}, inside);
+  ReasoningSplitter splitter(Tags{}, start(inside));
   Collector collector;
   for (const std::string& piece : pieces) collector.add(splitter.push_text(piece));
-  collector.add(splitter.finish());
+  collector.add(splitter.flush());
   return collector.split();
 }
 
@@ -64,7 +68,7 @@ std::vector<std::string> slices(const std::string& text, size_t size) {
 
 // A script of tokens: texts, with the two tags standing for their ids.
 Split split_tokens(const std::vector<std::string>& tokens, bool inside) {
-  ReasoningSplitter splitter(Tags{kOpenId, kCloseId}, inside);
+  ReasoningSplitter splitter(Tags{kOpenId, kCloseId}, start(inside));
   Collector collector;
   for (const std::string& token : tokens) {
     if (token == "<think>") {
@@ -75,7 +79,7 @@ Split split_tokens(const std::vector<std::string>& tokens, bool inside) {
       collector.add(splitter.push(kWord, token));
     }
   }
-  collector.add(splitter.finish());
+  collector.add(splitter.flush());
   return collector.split();
 }
 
@@ -108,7 +112,7 @@ TEST(Reasoning, TagsByIdWhereTheVocabularyHasThem) {
 }
 
 TEST(Reasoning, TextPendingBeforeATagsIdComesFirst) {
-  ReasoningSplitter splitter(Tags{kOpenId, kCloseId}, true);
+  ReasoningSplitter splitter(Tags{kOpenId, kCloseId}, start(true));
   Collector collector;
   collector.add(splitter.push(kWord, "ab"));
   collector.add(splitter.push(kCloseId, "\xEF\xBF\xBD \n"));
@@ -117,7 +121,7 @@ TEST(Reasoning, TextPendingBeforeATagsIdComesFirst) {
 }
 
 TEST(Reasoning, OneTagByIdTheOtherByText) {
-  ReasoningSplitter splitter(Tags{std::nullopt, kCloseId}, false);
+  ReasoningSplitter splitter(Tags{std::nullopt, kCloseId}, start(false));
   Collector collector;
   collector.add(splitter.push(kWord, "<thi"));
   collector.add(splitter.push(kWord, "nk>a</think>"));
@@ -157,7 +161,7 @@ TEST(Reasoning, BlanksInsideAPartStay) {
 }
 
 TEST(Reasoning, SaysWhetherAThoughtIsOpen) {
-  ReasoningSplitter splitter(Tags{}, false);
+  ReasoningSplitter splitter(Tags{}, start(false));
   EXPECT_FALSE(splitter.inside_thought());
   splitter.push_text("<think>");
   EXPECT_TRUE(splitter.inside_thought());
