@@ -16,6 +16,8 @@
 #include "cli/interrupt.h"
 #include "cli/session.h"
 #include "fathom/scheduler.h"
+#include "server/openai/api_error.h"
+#include "server/openai/response.h"
 
 namespace fathom::cli {
 namespace {
@@ -31,14 +33,6 @@ constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kServerError = 500;
 
-JsonObject error_object(const std::string& message, int status) {
-  return JsonObject()
-      .text("message", message)
-      .text("type", status == kBadRequest ? "invalid_request_error" : "server_error")
-      .raw("param", "null")
-      .text("code", status == kBadRequest ? "invalid_request" : "failed");
-}
-
 class Batch {
  public:
   Batch(const BatchOptions& options, Model& model, BatchRequests& requests, BatchAnswers& answers);
@@ -48,7 +42,7 @@ class Batch {
   // A request that is being answered.
   struct Asked {
     const BatchLine* line;
-    Endpoint endpoint;
+    server::Endpoint endpoint;
     uint64_t seed;
     std::vector<GenerateResult> results;
     int64_t left;  // samples
@@ -61,7 +55,6 @@ class Batch {
                     const std::string& error);
   void refuse(const BatchLine& line, int status, const std::string& message);
   std::string body_of(const Asked& asked) const;
-  std::string choice_of(const Asked& asked, size_t index) const;
   void show_progress();
   JsonObject summary_json(double seconds) const;
 
@@ -150,8 +143,10 @@ void Batch::ask(const BatchLine& line) {
     if (!line.problem.empty()) fail_input("{}", line.problem);
     const BatchRequests::Content content = requests_.read(line);
     asked->endpoint = content.endpoint;
-    OpenAiRequest parsed =
-        parse_openai_request(content.endpoint, parse_json(content.body, "body"), model_);
+    server::OpenAiRequest parsed = parse_openai_request(
+        content.endpoint, parse_json(content.body, "body"), model_, {true, false});
+    if (parsed.prompts.size() > 1) fail_input("prompt: give every prompt a line of its own");
+    parsed.request.prompt = std::move(parsed.prompts.front());
     if (!parsed.has_seed) parsed.request.sampling.seed = batch_seed(options_.seed, line.custom_id);
     if (!parsed.has_limit) parsed.request.max_tokens = options_.max_tokens;
     asked->seed = parsed.request.sampling.seed;
@@ -182,13 +177,11 @@ void Batch::finish(Asked& asked) {
 }
 
 void Batch::refuse(const BatchLine& line, int status, const std::string& message) {
-  const JsonObject error = error_object(message, status);
-  ++(status == kBadRequest ? refused_ : failed_);
-  write_answer(line, status, JsonObject().object("error", error).str(),
-               JsonObject()
-                   .text("code", status == kBadRequest ? "invalid_request" : "failed")
-                   .text("message", message)
-                   .str());
+  const bool refused = status == kBadRequest;
+  const server::ApiError error(status, message, {{}, refused ? "invalid_request" : "failed"});
+  ++(refused ? refused_ : failed_);
+  write_answer(line, status, error.body(),
+               JsonObject().text("code", *error.code()).text("message", message).str());
 }
 
 void Batch::write_answer(const BatchLine& line, int status, const std::string& body,
@@ -207,47 +200,20 @@ void Batch::write_answer(const BatchLine& line, int status, const std::string& b
   bar_.set(static_cast<uint64_t>(++done_));
 }
 
-std::string Batch::choice_of(const Asked& asked, size_t index) const {
-  const GenerateResult& result = asked.results[index];
-  JsonObject choice;
-  choice.integer("index", static_cast<int64_t>(index));
-  if (asked.endpoint == Endpoint::completions) {
-    choice.text("text", result.content);
-  } else {
-    choice.object("message", JsonObject()
-                                 .text("role", "assistant")
-                                 .text("content", result.content)
-                                 .text("reasoning_content", result.reasoning));
-  }
-  return choice.raw("logprobs", "null")
-      .text("finish_reason", finish_reason_name(result.finish_reason))
-      .str();
-}
-
 std::string Batch::body_of(const Asked& asked) const {
-  const bool chat = asked.endpoint == Endpoint::chat_completions;
+  const server::AnswerHead head = {asked.endpoint,
+                                   asked.line->id.substr(asked.line->id.rfind('_') + 1),
+                                   static_cast<int64_t>(std::time(nullptr)), model_.info().name};
   std::string choices = "[";
-  int64_t completion = 0;
-  int64_t reasoning = 0;
+  server::Usage usage;
   for (size_t i = 0; i < asked.results.size(); ++i) {
-    choices += (i > 0 ? "," : "") + choice_of(asked, i);
-    completion += static_cast<int64_t>(asked.results[i].ids.size());
-    reasoning += asked.results[i].reasoning_tokens;
+    choices +=
+        (i > 0 ? "," : "") + choice_json(asked.endpoint, static_cast<int64_t>(i), asked.results[i]);
+    usage.add(asked.results[i], i == 0);
   }
-  const int64_t prompt = asked.results.front().prompt_tokens;
-  const std::string digits = asked.line->id.substr(asked.line->id.rfind('_') + 1);
-  return JsonObject()
-      .text("id", (chat ? "chatcmpl-" : "cmpl-") + digits)
-      .text("object", chat ? "chat.completion" : "text_completion")
-      .integer("created", static_cast<int64_t>(std::time(nullptr)))
-      .text("model", model_.info().name)
+  return answer_object(head, false)
       .raw("choices", choices + "]")
-      .object("usage", JsonObject()
-                           .integer("prompt_tokens", prompt)
-                           .integer("completion_tokens", completion)
-                           .integer("total_tokens", prompt + completion)
-                           .object("completion_tokens_details",
-                                   JsonObject().integer("reasoning_tokens", reasoning)))
+      .object("usage", usage.json())
       .natural("seed", asked.seed)
       .str();
 }

@@ -128,7 +128,7 @@ BatchLine BatchRequests::examine(uint64_t number, uint64_t offset, const std::st
     if (const std::string method = field("method"); method != "POST") {
       fail_input("method: '{}' is not POST", method);
     }
-    if (const std::string url = field("url"); !endpoint_of(url)) {
+    if (const std::string url = field("url"); !server::endpoint_of(url)) {
       fail_input("url: '{}' is neither /v1/chat/completions nor /v1/completions", url);
     }
     const auto body = request.find("body");
@@ -150,7 +150,7 @@ BatchRequests::Content BatchRequests::read(const BatchLine& line) const {
     fail_input("{}: line {} has changed since the batch began", file_.path(), line.number);
   }
   const json request = parse_json(text, fmt::format("line {}", line.number));
-  return {*endpoint_of(request["url"].get<std::string>()), request["body"].dump()};
+  return {*server::endpoint_of(request["url"].get<std::string>()), request["body"].dump()};
 }
 
 BatchAnswers::BatchAnswers(const std::string& path, const std::string& model,

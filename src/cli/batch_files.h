@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/locked_file.h"
-#include "cli/openai_request.h"
+#include "server/openai/request.h"
 
 namespace fathom::cli {
 
@@ -39,7 +39,7 @@ class BatchRequests {
 
   std::vector<BatchLine>& lines() { return lines_; }
   struct Content {
-    Endpoint endpoint;
+    server::Endpoint endpoint;
     std::string body;  // JSON
   };
   // Error(input) where the line has changed since.
