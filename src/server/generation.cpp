@@ -1,0 +1,280 @@
+#include "server/generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "base/json.h"
+#include "server/openai/api_error.h"
+#include "server/server.h"
+
+namespace fathom::server {
+namespace {
+
+// What OpenAI's older endpoint generates where the request does not say.
+constexpr int64_t kCompletionTokens = 16;
+constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
+
+int retry_after(const ApiContext& context) {
+  const RunnerOptions& runner = context.options.runner;
+  const double rounds = static_cast<double>(context.runner.in_work()) /
+                        static_cast<double>(std::max<int64_t>(1, runner.parallel));
+  constexpr double kLeast = 1;
+  constexpr double kMost = 120;
+  return static_cast<int>(
+      std::ceil(std::clamp(context.metrics.mean_seconds() * rounds, kLeast, kMost)));
+}
+
+}  // namespace
+
+Generation::Generation(const ApiContext& context, Exchanged& exchanged, OpenAiRequest&& parsed,
+                       std::string model_name)
+    : context_(context), exchanged_(exchanged), parsed_(std::move(parsed)) {
+  head_ = {parsed_.endpoint, exchanged.record.request_id, static_cast<int64_t>(std::time(nullptr)),
+           std::move(model_name)};
+  if (!parsed_.has_seed) parsed_.request.sampling.seed = random_seed();
+  if (!parsed_.has_limit) {
+    parsed_.request.max_tokens = context.options.max_tokens;
+    if (parsed_.endpoint == Endpoint::completions) parsed_.request.max_tokens = kCompletionTokens;
+  }
+  choices_.resize(parsed_.prompts.size() * static_cast<size_t>(parsed_.samples));
+  left_ = choices_.size();
+  exchange_ = std::make_shared<Exchange>(exchanged.responder.wake_event(),
+                                         context.options.limits.waiting_bytes, parsed_.stream);
+  exchanged.record.model = head_.model;
+  exchanged.record.seed = parsed_.request.sampling.seed;
+}
+
+void Generation::run() {
+  submit();
+  try {
+    pump();
+  } catch (...) {
+    exchange_->cancel();
+    fill_record();
+    throw;
+  }
+  if (!over_) {
+    if (parsed_.stream) {
+      end_stream();
+    } else {
+      send_whole();
+    }
+  }
+  fill_record();
+}
+
+void Generation::submit() {
+  std::vector<ModelRunner::Job> jobs;
+  for (size_t i = 0; i < parsed_.prompts.size(); ++i) {
+    ModelRunner::Job job;
+    job.request = parsed_.request;
+    job.request.prompt = std::move(parsed_.prompts[i]);
+    job.samples = parsed_.samples;
+    job.prompt = static_cast<int64_t>(i);
+    job.exchange = exchange_;
+    jobs.push_back(std::move(job));
+  }
+  exchanged_.responder.body_is_read();
+  if (context_.draining.load()) {
+    throw ApiError(503, "the server is going down", {{}, "shutting_down"});
+  }
+  if (!context_.runner.submit(std::move(jobs))) {
+    exchanged_.responder.add_header("Retry-After", std::to_string(retry_after(context_)));
+    throw ApiError(429, "the queue is full; try again later", {{}, "queue_full"});
+  }
+}
+
+// Until all is there, or nobody wants it any more.
+void Generation::pump() {
+  Responder& responder = exchanged_.responder;
+  while (left_ > 0 && !over_) {
+    switch (responder.wait(Clock::now() + responder.limits().keep_alive)) {
+      case Socket::Result::timeout:
+        if (!parsed_.stream) break;
+        begin_stream();
+        out_ += ": waiting\n\n";
+        flush();
+        break;
+      case Socket::Result::woken: {
+        std::deque<ModelEvent> events = exchange_->take();
+        for (ModelEvent& event : events) {
+          if (!take(event)) break;
+        }
+        if (exchange_->overflowed()) {
+          exchanged_.record.finish = "slow";
+          over_ = true;
+        } else {
+          flush();
+        }
+        break;
+      }
+      default:
+        exchanged_.record.finish = "gone";
+        over_ = true;
+        break;
+    }
+    if (responder.broken() && !over_) {
+      exchanged_.record.finish = "slow";
+      over_ = true;
+    }
+  }
+  if (left_ > 0) exchange_->cancel();
+  if (over_) responder.close_after();
+}
+
+bool Generation::take(ModelEvent& event) {
+  if (auto* step_event = std::get_if<StepEvent>(&event)) {
+    step(*step_event);
+  } else if (auto* finish_event = std::get_if<FinishEvent>(&event)) {
+    finish(*finish_event);
+  } else if (auto* refused = std::get_if<RefusedEvent>(&event)) {
+    fail(api_error_of(refused->error));
+  } else if (++accepted_ == parsed_.prompts.size() && parsed_.stream) {
+    begin_stream();
+  }
+  return !over_;
+}
+
+void Generation::fail(const ApiError& error) {
+  exchanged_.record.finish = "error";
+  exchange_->cancel();
+  over_ = true;
+  if (!parsed_.stream || !exchanged_.responder.started()) throw error;
+  exchanged_.record.problem = error.what();  // from here on only the machine can be at fault
+  put_event(error.body());
+  flush();
+  exchanged_.responder.end_stream();
+}
+
+void Generation::begin_stream() {
+  if (exchanged_.responder.started()) return;
+  exchanged_.responder.begin_stream(kEventStream);
+  chunk_front_ = answer_object(head_, true).str();
+  chunk_front_.pop_back();
+  if (parsed_.endpoint == Endpoint::completions) return;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    put_chunk(static_cast<int64_t>(i), R"({"role":"assistant"})", nullptr);
+  }
+}
+
+void Generation::flush() {
+  if (out_.empty() || !exchanged_.responder.started()) return;
+  exchanged_.responder.write(out_);
+  out_.clear();
+}
+
+void Generation::put_event(const std::string& json) { out_ += "data: " + json + "\n\n"; }
+
+// `delta`: an object in a chat, a text in a completion; as JSON.
+void Generation::put_chunk(int64_t index, const std::string& delta, const char* finish_reason) {
+  JsonObject choice;
+  choice.integer("index", index)
+      .raw(parsed_.endpoint == Endpoint::completions ? "text" : "delta", delta)
+      .raw("logprobs", "null");
+  if (finish_reason != nullptr) {
+    choice.text("finish_reason", finish_reason);
+  } else {
+    choice.raw("finish_reason", "null");
+  }
+  out_ += "data: ";
+  out_ += chunk_front_;
+  out_ += ",\"choices\":[";
+  out_ += choice.str();
+  out_ += "]}\n\n";
+}
+
+void Generation::step(const StepEvent& event) {
+  begin_stream();
+  const GenerateStep& step = event.step;
+  if (!exchanged_.record.first_token_seconds) {
+    exchanged_.record.first_token_seconds =
+        std::chrono::duration<double>(Clock::now() - began_).count();
+  }
+  const auto index = static_cast<int64_t>(index_of(event.prompt, step.sample));
+  if (parsed_.endpoint == Endpoint::completions) {
+    if (!step.content.empty()) put_chunk(index, json_string(step.content), nullptr);
+    return;
+  }
+  if (!step.reasoning.empty()) {
+    put_chunk(index, JsonObject().text("reasoning_content", step.reasoning).str(), nullptr);
+  }
+  if (!step.content.empty()) {
+    put_chunk(index, JsonObject().text("content", step.content).str(), nullptr);
+  }
+}
+
+void Generation::finish(FinishEvent& event) {
+  if (event.result.error) return fail(api_error_of(*event.result.error));
+  if (event.result.finish_reason == FinishReason::cancelled) {
+    return fail({503, "the server is going down", {{}, "shutting_down"}});
+  }
+  --left_;
+  const size_t index = index_of(event.prompt, event.sample);
+  usage_.add(event.result, event.sample == 0);
+  exchanged_.record.finish = finish_reason_text(event.result.finish_reason);
+  if (parsed_.stream) {
+    begin_stream();
+    put_chunk(static_cast<int64_t>(index),
+              parsed_.endpoint == Endpoint::completions ? "\"\"" : "{}",
+              finish_reason_text(event.result.finish_reason));
+  } else {
+    choices_[index].result = std::move(event.result);
+  }
+}
+
+void Generation::end_stream() {
+  if (parsed_.include_usage) {
+    out_ += "data: " + chunk_front_ + ",\"choices\":[],\"usage\":" + usage_.json().str() + "}\n\n";
+  }
+  out_ += "data: [DONE]\n\n";
+  flush();
+  exchanged_.responder.end_stream();
+}
+
+void Generation::send_whole() {
+  std::string choices = "[";
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (i > 0) choices += ',';
+    choices += choice_json(parsed_.endpoint, static_cast<int64_t>(i), *choices_[i].result);
+  }
+  exchanged_.responder.send(200, "application/json",
+                            answer_object(head_, false)
+                                .raw("choices", choices + "]")
+                                .object("usage", usage_.json())
+                                .str());
+}
+
+void Generation::fill_record() {
+  AccessRecord& record = exchanged_.record;
+  record.prompt_tokens = usage_.prompt_tokens;
+  record.cached_tokens = usage_.cached_tokens;
+  record.completion_tokens = usage_.completion_tokens;
+  record.reasoning_tokens = usage_.reasoning_tokens;
+}
+
+namespace {
+
+void generate(const Api& api, Exchanged& exchanged, Endpoint endpoint) {
+  const Model& model = api.model();
+  OpenAiRequest parsed = [&] {
+    const nlohmann::json body = parse_json(exchanged.request.body, "body");
+    return parse_openai_request(endpoint, body, model);
+  }();
+  exchanged.request.body = {};
+  std::string name = api.model_name(parsed.model);
+  Generation(api.context(), exchanged, std::move(parsed), std::move(name)).run();
+}
+
+}  // namespace
+
+void Api::chat_completions(Exchanged& exchanged) {
+  generate(*this, exchanged, Endpoint::chat_completions);
+}
+
+void Api::completions(Exchanged& exchanged) { generate(*this, exchanged, Endpoint::completions); }
+
+}  // namespace fathom::server
