@@ -14,6 +14,7 @@ using FinishCommand = std::function<Command()>;
 FinishCommand add_chat_options(OptionSet& set);
 FinishCommand add_generate_options(OptionSet& set);
 FinishCommand add_batch_options(OptionSet& set);
+FinishCommand add_serve_options(OptionSet& set);
 FinishCommand add_logits_options(OptionSet& set);
 FinishCommand add_perplexity_options(OptionSet& set);
 FinishCommand add_tokenize_options(OptionSet& set);

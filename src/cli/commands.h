@@ -13,6 +13,7 @@ inline constexpr int kExitUsage = 2;
 int run_command(const ChatOptions& options, Output& output);
 int run_command(const GenerateOptions& options, Output& output);
 int run_command(const BatchOptions& options, Output& output);
+int run_command(const ServeOptions& options, Output& output);
 int run_command(const LogitsOptions& options, Output& output);
 int run_command(const TokenizeOptions& options, Output& output);
 int run_command(const DetokenizeOptions& options, Output& output);

@@ -27,6 +27,13 @@ const std::vector<CommandEntry> kCommands = {
      "a kill.\n\n"
      "Example:\n  fathom batch requests.jsonl --out answers.jsonl --model DeepSeek-R1 --parallel 8",
      add_batch_options},
+    {"serve", "Answer over HTTP, as the OpenAI API does.",
+     "Clients set their base URL to http://HOST:PORT/v1. Ctrl-C or a termination lets requests "
+     "finish\nfirst; a second one ends at once.\n\n"
+     "Example:\n  fathom serve --model DeepSeek-R1 --port 8080\n"
+     "  curl http://127.0.0.1:8080/v1/chat/completions -d "
+     "'{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}'",
+     add_serve_options},
     {"logits", "Write the logits of a sequence (and what leads to them) as .npy files.",
      "Example:\n  fathom logits --model DIR --tokens 0,5,9 --out logits.npy --kv f32",
      add_logits_options},

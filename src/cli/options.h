@@ -74,6 +74,25 @@ struct BatchOptions {
   uint64_t seed = 0;
 };
 
+struct ServeOptions {
+  OutputOptions output;
+  ModelOptions model;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;               // 0: any free one
+  std::vector<std::string> api_keys;  // empty: everybody may
+  std::vector<std::string> aliases;
+  std::vector<std::string> origins;  // behind --cors
+  std::string chat_template;         // a file; "": the model's own
+  int64_t max_sequences = 8;
+  int64_t queue = 64;
+  int64_t connections = 256;
+  uint64_t body_bytes = uint64_t{8} << 20;
+  int64_t max_tokens = 0;  // of requests that do not say; 0: what the context takes
+  double drain_seconds = 30;
+  std::string access_log;  // a file, "-" for standard error, "" for none
+  bool log_prompts = false;
+};
+
 struct LogitsOptions {
   OutputOptions output;
   ModelOptions model;
@@ -222,7 +241,7 @@ struct BenchPrefillOptions {
 
 using Command =
     std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
-                 BatchOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
+                 BatchOptions, ServeOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
                  RenderCommandOptions, PerplexityOptions, SynthCommandOptions, QuantizeOptions,
                  CompareOptions, BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions,
                  InspectOptions, VerifyCommandOptions, PlanOptions>;

@@ -108,7 +108,9 @@ void Api::tokenize(Exchanged& exchanged) {
   model_name(fields.text("model"));
   std::vector<int32_t> ids;
   if (const json* messages = fields.find("messages")) {
-    ids = model.render(messages->dump(), fields.boolean("add_generation_prompt", true)).ids;
+    RenderOptions options;
+    options.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+    ids = model.render(messages->dump(), options).ids;
   } else {
     const auto prompt = fields.text("prompt");
     if (!prompt) refuse_field("prompt", "neither it nor messages are given");
