@@ -44,6 +44,8 @@ class Batch {
     const BatchLine* line;
     server::Endpoint endpoint;
     uint64_t seed;
+    bool logprobs;
+    std::optional<server::Echo> echo;
     std::vector<GenerateResult> results;
     int64_t left;  // samples
   };
@@ -144,12 +146,14 @@ void Batch::ask(const BatchLine& line) {
     const BatchRequests::Content content = requests_.read(line);
     asked->endpoint = content.endpoint;
     server::OpenAiRequest parsed = parse_openai_request(
-        content.endpoint, parse_json(content.body, "body"), model_, {true, false});
+        content.endpoint, parse_ordered_json(content.body, "body"), model_, {true, false});
     if (parsed.prompts.size() > 1) fail_input("prompt: give every prompt a line of its own");
     parsed.request.prompt = std::move(parsed.prompts.front());
     if (!parsed.has_seed) parsed.request.sampling.seed = batch_seed(options_.seed, line.custom_id);
     if (!parsed.has_limit) parsed.request.max_tokens = options_.max_tokens;
     asked->seed = parsed.request.sampling.seed;
+    asked->logprobs = parsed.request.logprobs.has_value();
+    if (!parsed.echoes.empty()) asked->echo = std::move(parsed.echoes.front());
     asked->results.resize(static_cast<size_t>(parsed.samples));
     asked->left = parsed.samples;
     scheduler_.add(std::move(parsed.request), parsed.samples,
@@ -207,8 +211,9 @@ std::string Batch::body_of(const Asked& asked) const {
   std::string choices = "[";
   server::Usage usage;
   for (size_t i = 0; i < asked.results.size(); ++i) {
-    choices +=
-        (i > 0 ? "," : "") + choice_json(asked.endpoint, static_cast<int64_t>(i), asked.results[i]);
+    const server::ChoiceForm form = {static_cast<int64_t>(i), asked.logprobs,
+                                     asked.echo ? &*asked.echo : nullptr};
+    choices += (i > 0 ? "," : "") + choice_json(head, form, asked.results[i]);
     usage.add(asked.results[i], i == 0);
   }
   return answer_object(head, false)

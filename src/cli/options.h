@@ -27,7 +27,8 @@ struct ModelOptions {
   int64_t context = 0;
   uint64_t ram = 0;  // bytes; 0: what is available, less a reserve
   int64_t prefill_chunk = 0;
-  int64_t sequences = 1;  // set by the command, not by an option
+  int64_t sequences = 1;      // set by the command, not by an option
+  std::string chat_template;  // a file used instead of the folder's template; "": none
   ExpertsPlace experts = ExpertsPlace::automatic;
   std::string io = "auto";
   std::vector<std::string> mirrors;
@@ -82,7 +83,6 @@ struct ServeOptions {
   std::vector<std::string> api_keys;  // empty: everybody may
   std::vector<std::string> aliases;
   std::vector<std::string> origins;  // behind --cors
-  std::string chat_template;         // a file; "": the model's own
   int64_t max_sequences = 8;
   int64_t queue = 64;
   int64_t connections = 256;

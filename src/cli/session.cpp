@@ -73,6 +73,7 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
                  bool mtp) {
   LoadOptions load;
   load.needs = needs;
+  load.chat_template = options.chat_template;
   load.folder = model_folder(options.folder);
   load.threads = options.threads;
   load.kernels = options.kernels;

@@ -13,7 +13,7 @@
 namespace fathom::server {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr std::string_view kJson = "application/json";
 
@@ -103,13 +103,17 @@ void Api::model_by_id(Exchanged& exchanged) {
 // {"prompt": TEXT} or {"messages": [...]} to {"tokens": IDS, "count": N, "max_model_len": N}.
 void Api::tokenize(Exchanged& exchanged) {
   const Model& model = this->model();
-  const json body = parse_json(exchanged.request.body, "body");
+  const json body = parse_ordered_json(exchanged.request.body, "body");
   Fields fields(body);
   model_name(fields.text("model"));
   std::vector<int32_t> ids;
   if (const json* messages = fields.find("messages")) {
     RenderOptions options;
     options.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+    options.continue_final_message = fields.boolean("continue_final_message", false);
+    if (const json* tools = fields.find("tools"); tools != nullptr && !tools->empty()) {
+      options.tools = tools->dump();
+    }
     ids = model.render(messages->dump(), options).ids;
   } else {
     const auto prompt = fields.text("prompt");
@@ -127,7 +131,7 @@ void Api::tokenize(Exchanged& exchanged) {
 // {"tokens": IDS} to {"prompt": TEXT}.
 void Api::detokenize(Exchanged& exchanged) {
   const Model& model = this->model();
-  const json body = parse_json(exchanged.request.body, "body");
+  const json body = parse_ordered_json(exchanged.request.body, "body");
   Fields fields(body);
   model_name(fields.text("model"));
   const json* tokens = fields.find("tokens");

@@ -132,11 +132,19 @@ bool Generation::take(ModelEvent& event) {
   } else if (auto* finish_event = std::get_if<FinishEvent>(&event)) {
     finish(*finish_event);
   } else if (auto* refused = std::get_if<RefusedEvent>(&event)) {
-    fail(api_error_of(refused->error));
+    fail(refusal(refused->error));
   } else if (++accepted_ == parsed_.prompts.size() && parsed_.stream) {
     begin_stream();
   }
   return !over_;
+}
+
+// What the engine says of a format is about the field that asked for it.
+ApiError Generation::refusal(const Error& error) const {
+  constexpr std::string_view kFormat = "format";
+  const std::string message = error.what();
+  if (parsed_.format_field.empty() || !message.starts_with(kFormat)) return api_error_of(error);
+  return {400, parsed_.format_field + message.substr(kFormat.size()), {parsed_.format_field, {}}};
 }
 
 void Generation::fail(const ApiError& error) {
@@ -155,9 +163,14 @@ void Generation::begin_stream() {
   exchanged_.responder.begin_stream(kEventStream);
   chunk_front_ = answer_object(head_, true).str();
   chunk_front_.pop_back();
-  if (parsed_.endpoint == Endpoint::completions) return;
   for (size_t i = 0; i < choices_.size(); ++i) {
-    put_chunk(static_cast<int64_t>(i), R"({"role":"assistant"})", nullptr);
+    if (parsed_.endpoint == Endpoint::completions) {
+      const Echo* echo = parsed_.echo_of(prompt_of(i));
+      if (echo == nullptr) continue;
+      put_chunk({static_cast<int64_t>(i), json_string(echo->text), "null", nullptr});
+      continue;
+    }
+    put_chunk({static_cast<int64_t>(i), R"({"role":"assistant"})", "null", nullptr});
   }
 }
 
@@ -169,14 +182,13 @@ void Generation::flush() {
 
 void Generation::put_event(const std::string& json) { out_ += "data: " + json + "\n\n"; }
 
-// `delta`: an object in a chat, a text in a completion; as JSON.
-void Generation::put_chunk(int64_t index, const std::string& delta, const char* finish_reason) {
+void Generation::put_chunk(const Chunk& chunk) {
   JsonObject choice;
-  choice.integer("index", index)
-      .raw(parsed_.endpoint == Endpoint::completions ? "text" : "delta", delta)
-      .raw("logprobs", "null");
-  if (finish_reason != nullptr) {
-    choice.text("finish_reason", finish_reason);
+  choice.integer("index", chunk.index)
+      .raw(parsed_.endpoint == Endpoint::completions ? "text" : "delta", chunk.delta)
+      .raw("logprobs", chunk.logprobs);
+  if (chunk.finish_reason != nullptr) {
+    choice.text("finish_reason", chunk.finish_reason);
   } else {
     choice.raw("finish_reason", "null");
   }
@@ -189,21 +201,53 @@ void Generation::put_chunk(int64_t index, const std::string& delta, const char* 
 
 void Generation::step(const StepEvent& event) {
   begin_stream();
-  const GenerateStep& step = event.step;
   if (!exchanged_.record.first_token_seconds) {
     exchanged_.record.first_token_seconds =
         std::chrono::duration<double>(Clock::now() - began_).count();
   }
-  const auto index = static_cast<int64_t>(index_of(event.prompt, step.sample));
   if (parsed_.endpoint == Endpoint::completions) {
-    if (!step.content.empty()) put_chunk(index, json_string(step.content), nullptr);
+    completion_step(event);
+  } else {
+    chat_step(event);
+  }
+}
+
+void Generation::completion_step(const StepEvent& event) {
+  const GenerateStep& step = event.step;
+  const size_t index = index_of(event.prompt, step.sample);
+  Chunk chunk;
+  chunk.index = static_cast<int64_t>(index);
+  chunk.delta = json_string(step.content);
+  if (step.logprobs) {
+    CompletionLogprobs& logprobs = choices_[index].logprobs;
+    logprobs.add({&*step.logprobs, 1});
+    chunk.logprobs = logprobs.take();
+  } else if (step.content.empty()) {
     return;
   }
+  put_chunk(chunk);
+}
+
+// A chunk for each part, so that none has a thought and an answer; the first one tells the
+// probabilities, also where its text is still held back.
+void Generation::chat_step(const StepEvent& event) {
+  const GenerateStep& step = event.step;
+  const auto index = static_cast<int64_t>(index_of(event.prompt, step.sample));
+  std::vector<std::string> deltas;
   if (!step.reasoning.empty()) {
-    put_chunk(index, JsonObject().text("reasoning_content", step.reasoning).str(), nullptr);
+    deltas.push_back(JsonObject().text("reasoning_content", step.reasoning).str());
   }
-  if (!step.content.empty()) {
-    put_chunk(index, JsonObject().text("content", step.content).str(), nullptr);
+  if (!step.content.empty()) deltas.push_back(JsonObject().text("content", step.content).str());
+  if (std::string tools = tool_delta(head_, index, step); !tools.empty()) {
+    deltas.push_back(std::move(tools));
+  }
+  std::string logprobs = "null";
+  if (step.logprobs) {
+    logprobs = chat_logprobs({&*step.logprobs, 1});
+    if (deltas.empty()) deltas.emplace_back("{}");
+  }
+  for (std::string& delta : deltas) {
+    put_chunk({index, std::move(delta), std::exchange(logprobs, "null"), nullptr});
   }
 }
 
@@ -215,12 +259,12 @@ void Generation::finish(FinishEvent& event) {
   --left_;
   const size_t index = index_of(event.prompt, event.sample);
   usage_.add(event.result, event.sample == 0);
-  exchanged_.record.finish = finish_reason_text(event.result.finish_reason);
+  exchanged_.record.finish = finish_reason_text(event.result);
   if (parsed_.stream) {
     begin_stream();
-    put_chunk(static_cast<int64_t>(index),
-              parsed_.endpoint == Endpoint::completions ? "\"\"" : "{}",
-              finish_reason_text(event.result.finish_reason));
+    put_chunk({static_cast<int64_t>(index),
+               parsed_.endpoint == Endpoint::completions ? "\"\"" : "{}", "null",
+               finish_reason_text(event.result)});
   } else {
     choices_[index].result = std::move(event.result);
   }
@@ -239,7 +283,9 @@ void Generation::send_whole() {
   std::string choices = "[";
   for (size_t i = 0; i < choices_.size(); ++i) {
     if (i > 0) choices += ',';
-    choices += choice_json(parsed_.endpoint, static_cast<int64_t>(i), *choices_[i].result);
+    const ChoiceForm form = {static_cast<int64_t>(i), parsed_.request.logprobs.has_value(),
+                             parsed_.echo_of(prompt_of(i))};
+    choices += choice_json(head_, form, *choices_[i].result);
   }
   exchanged_.responder.send(200, "application/json",
                             answer_object(head_, false)
@@ -261,7 +307,7 @@ namespace {
 void generate(const Api& api, Exchanged& exchanged, Endpoint endpoint) {
   const Model& model = api.model();
   OpenAiRequest parsed = [&] {
-    const nlohmann::json body = parse_json(exchanged.request.body, "body");
+    const nlohmann::ordered_json body = parse_ordered_json(exchanged.request.body, "body");
     return parse_openai_request(endpoint, body, model);
   }();
   exchanged.request.body = {};

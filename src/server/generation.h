@@ -12,6 +12,7 @@
 #include "server/api.h"
 #include "server/exchange.h"
 #include "server/openai/api_error.h"
+#include "server/openai/logprobs.h"
 #include "server/openai/request.h"
 #include "server/openai/response.h"
 
@@ -30,6 +31,14 @@ class Generation {
   // One choice of the answer.
   struct Choice {
     std::optional<GenerateResult> result;
+    CompletionLogprobs logprobs;  // of a stream
+  };
+  // What a chunk of a stream tells of a choice.
+  struct Chunk {
+    int64_t index = 0;
+    std::string delta;  // an object in a chat, a text in a completion; as JSON
+    std::string logprobs = "null";
+    const char* finish_reason = nullptr;
   };
 
   void submit();
@@ -38,12 +47,15 @@ class Generation {
   void step(const StepEvent& event);
   void finish(FinishEvent& event);
   void fail(const ApiError& error);
+  ApiError refusal(const Error& error) const;
 
   // Streams only.
   void begin_stream();
   void flush();
   void put_event(const std::string& json);
-  void put_chunk(int64_t index, const std::string& delta, const char* finish_reason);
+  void put_chunk(const Chunk& chunk);
+  void completion_step(const StepEvent& event);
+  void chat_step(const StepEvent& event);
   void end_stream();
 
   void send_whole();
@@ -51,6 +63,7 @@ class Generation {
   size_t index_of(int64_t prompt, int64_t sample) const {
     return static_cast<size_t>(prompt * parsed_.samples + sample);
   }
+  size_t prompt_of(size_t index) const { return index / static_cast<size_t>(parsed_.samples); }
 
   const ApiContext& context_;
   Exchanged& exchanged_;

@@ -52,6 +52,17 @@ void scheduler_lines(std::string& out, const SchedulerStatus& status, const std:
        status.running);
   line(out, {"vllm:num_requests_waiting", "gauge", "Sequences that wait for room."}, labels,
        status.waiting);
+  const auto total = static_cast<double>(status.pages_total);
+  const auto in_use = static_cast<double>(status.pages_in_use);
+  const auto kept = static_cast<double>(status.pages_kept);
+  line(out,
+       {"vllm:kv_cache_usage_perc", "gauge",
+        "Share of the key-value cache in use (1 is all of it)."},
+       labels, total > 0 ? (in_use - kept) / total : 0.0);
+  line(out,
+       {"fathom:kv_cache_kept_perc", "gauge",
+        "Share of it that holds finished sequences for prompts that begin like them."},
+       labels, total > 0 ? kept / total : 0.0);
   line(out,
        {"vllm:num_preemptions_total", "counter",
         "Sequences put back because the cache was full; they went on later."},
@@ -131,14 +142,15 @@ Metrics::Metrics()
       prompt_size_(kTokens),
       answer_size_(kTokens) {}
 
-void Metrics::sample_finished(const GenerateResult& result) {
+void Metrics::sample_finished(const GenerateResult& result, bool first_of_prompt) {
   const auto tokens = static_cast<uint64_t>(result.ids.size());
-  prompt_tokens_ += static_cast<uint64_t>(result.prompt_tokens);
-  cached_tokens_ += static_cast<uint64_t>(result.cached_tokens);
+  if (first_of_prompt) {
+    prompt_tokens_ += static_cast<uint64_t>(result.prompt_tokens);
+    prompt_size_.observe(static_cast<double>(result.prompt_tokens));
+  }
   generation_tokens_ += tokens;
   reasoning_tokens_ += static_cast<uint64_t>(result.reasoning_tokens);
   ++finished_[static_cast<size_t>(result.finish_reason)];
-  prompt_size_.observe(static_cast<double>(result.prompt_tokens));
   answer_size_.observe(static_cast<double>(tokens));
   constexpr double kWeight = 0.2;  // of the newest
   const double seconds = result.prefill_seconds + result.decode_seconds;
@@ -164,9 +176,9 @@ std::string Metrics::text(const RunnerStatus& status, const ModelInfo* info) con
   line(out, {"fathom:reasoning_tokens_total", "counter", "Of them, tokens of the thought."}, labels,
        reasoning_tokens_.load());
   line(out, {"vllm:prefix_cache_queries_total", "counter", "Tokens of prompts looked up."}, labels,
-       prompt_tokens_.load());
+       status.scheduler.prompt_tokens);
   line(out, {"vllm:prefix_cache_hits_total", "counter", "Of them, found in the cache."}, labels,
-       cached_tokens_.load());
+       status.scheduler.prefix_tokens);
   const Kind finished = {"vllm:request_success_total", "counter", "Answers, by how they ended."};
   header(out, finished);
   for (const FinishReason reason :

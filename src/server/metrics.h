@@ -40,7 +40,7 @@ class Metrics {
   void next_token(double seconds) { next_token_.observe(seconds); }
 
   // A sample that has come to its end, and a request.
-  void sample_finished(const GenerateResult& result);
+  void sample_finished(const GenerateResult& result, bool first_of_prompt);
   void request_finished(const std::string& path, int status, double seconds);
   void connection_opened() { ++connections_; }
   void connection_closed() { --connections_; }
@@ -61,7 +61,6 @@ class Metrics {
   std::atomic<int64_t> connections_{0};
   std::atomic<uint64_t> refused_connections_{0};
   std::atomic<uint64_t> prompt_tokens_{0};
-  std::atomic<uint64_t> cached_tokens_{0};
   std::atomic<uint64_t> generation_tokens_{0};
   std::atomic<uint64_t> reasoning_tokens_{0};
   std::array<std::atomic<uint64_t>, 4> finished_{};  // by FinishReason

@@ -13,13 +13,18 @@ namespace {
 // Reading the process's memory costs more than a token of a small model.
 constexpr auto kBetweenStatus = std::chrono::milliseconds(200);
 
-size_t bytes_of(const GenerateStep& step) {
-  return sizeof(StepEvent) + step.text.size() + step.reasoning.size() + step.content.size();
+size_t bytes_of(const std::optional<PositionLogprobs>& logprobs) {
+  if (!logprobs) return 0;
+  size_t bytes = logprobs->chosen.bytes.size();
+  for (const TokenLogprob& token : logprobs->top) bytes += sizeof token + token.bytes.size();
+  return bytes;
 }
 
-size_t bytes_of(const GenerateResult& result) {
-  return sizeof(FinishEvent) + result.text.size() + result.reasoning.size() +
-         result.content.size() + result.ids.size() * sizeof(int32_t);
+size_t bytes_of(const GenerateStep& step) {
+  size_t bytes = sizeof(StepEvent) + step.text.size() + step.reasoning.size() +
+                 step.content.size() + bytes_of(step.logprobs);
+  for (const ToolEvent& event : step.tools) bytes += sizeof event + event.text.size();
+  return bytes;
 }
 
 // When each sample of a request got its last token.
@@ -176,9 +181,9 @@ void ModelRunner::add(Job&& job) {
     scheduler_->add(std::move(job.request), samples,
                     [this, exchange, prompt](int64_t sample, GenerateResult&& result) {
                       in_work_.fetch_sub(1, std::memory_order_relaxed);
-                      metrics_.sample_finished(result);
-                      const size_t bytes = bytes_of(result);
-                      exchange->push(FinishEvent{prompt, sample, std::move(result)}, bytes);
+                      metrics_.sample_finished(result, sample == 0);
+                      // Results come once for each sample, whatever the reader takes: no bytes.
+                      exchange->push(FinishEvent{prompt, sample, std::move(result)}, 0);
                     });
   } catch (const Error& error) {
     in_work_.fetch_sub(samples, std::memory_order_relaxed);

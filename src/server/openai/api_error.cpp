@@ -1,7 +1,7 @@
 #include "server/openai/api_error.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string_view>
 
 #include "text/json_output.h"
@@ -23,36 +23,38 @@ const char* type_of(int status) {
   }
 }
 
-constexpr std::array<std::string_view, 30> kFields = {"messages",
-                                                      "prompt",
-                                                      "suffix",
-                                                      "model",
-                                                      "stream",
-                                                      "stream_options",
-                                                      "max_tokens",
-                                                      "max_completion_tokens",
-                                                      "temperature",
-                                                      "top_p",
-                                                      "top_k",
-                                                      "min_p",
-                                                      "repetition_penalty",
-                                                      "presence_penalty",
-                                                      "logit_bias",
-                                                      "frequency_penalty",
-                                                      "seed",
-                                                      "stop",
-                                                      "stop_token_ids",
-                                                      "n",
-                                                      "logprobs",
-                                                      "top_logprobs",
-                                                      "tools",
-                                                      "tool_choice",
-                                                      "response_format",
-                                                      "reasoning_budget",
-                                                      "ignore_eos",
-                                                      "continue_final_message",
-                                                      "echo",
-                                                      "tokens"};
+constexpr std::string_view kFields[] = {"messages",
+                                        "prompt",
+                                        "suffix",
+                                        "model",
+                                        "stream",
+                                        "stream_options",
+                                        "max_tokens",
+                                        "max_completion_tokens",
+                                        "temperature",
+                                        "top_p",
+                                        "top_k",
+                                        "min_p",
+                                        "repetition_penalty",
+                                        "presence_penalty",
+                                        "logit_bias",
+                                        "frequency_penalty",
+                                        "seed",
+                                        "stop",
+                                        "stop_token_ids",
+                                        "n",
+                                        "logprobs",
+                                        "top_logprobs",
+                                        "tools",
+                                        "tool_choice",
+                                        "response_format",
+                                        "reasoning_budget",
+                                        "ignore_eos",
+                                        "continue_final_message",
+                                        "echo",
+                                        "tokens",
+                                        "parallel_tool_calls",
+                                        "best_of"};
 
 // "messages[0].content" of "messages[0].content: must be a string"; none where the message begins
 // with something that is no field of a request.
@@ -61,7 +63,8 @@ std::optional<std::string> field_in_front(const std::string& message) {
   if (end == std::string::npos) return std::nullopt;
   const std::string place = message.substr(0, end);
   const std::string first = place.substr(0, place.find_first_of(".["));
-  if (std::find(kFields.begin(), kFields.end(), first) == kFields.end()) return std::nullopt;
+  if (std::find(std::begin(kFields), std::end(kFields), first) == std::end(kFields))
+    return std::nullopt;
   return place;
 }
 

@@ -8,7 +8,7 @@
 
 namespace fathom::server {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 Fields::Fields(const json& body) : body_(body) {
   if (!body.is_object()) throw ApiError(400, "body: it is not an object", {});

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "fathom/model.h"
@@ -35,9 +34,21 @@ struct Usage {
 JsonObject answer_object(const AnswerHead& head, bool chunk);
 
 // One choice of a whole answer.
-std::string choice_json(Endpoint endpoint, int64_t index, const GenerateResult& result);
+struct ChoiceForm {
+  int64_t index = 0;
+  bool logprobs = false;
+  const Echo* echo = nullptr;  // of a completion
+};
+std::string choice_json(const AnswerHead& head, const ChoiceForm& form,
+                        const GenerateResult& result);
 
-// "stop", "length"; what was cancelled was cut short.
-const char* finish_reason_text(FinishReason reason);
+// What a tool call is known by in later messages: the same in a stream and in a whole answer.
+std::string tool_call_id(const AnswerHead& head, int64_t choice, int64_t call);
+// A step's tool calls as a delta has them: {"tool_calls": [...]}; "" where there is nothing to
+// tell.
+std::string tool_delta(const AnswerHead& head, int64_t choice, const GenerateStep& step);
+
+// "tool_calls", "stop" or "length"; what was cancelled was cut short.
+const char* finish_reason_text(const GenerateResult& result);
 
 }  // namespace fathom::server
