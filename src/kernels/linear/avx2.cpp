@@ -74,6 +74,7 @@ struct Avx2 {
   template <int kBits>
   class LevelBlock {
    public:
+    LevelBlock() = default;
     LevelBlock(const std::byte* from, const float* scales) {
       for (int i = 0; i < 2; ++i) codes_[i] = lanes(from, i);
       const __m256 levels = _mm256_load_ps(kLevels<kBits>.value);

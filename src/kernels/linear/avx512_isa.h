@@ -65,6 +65,7 @@ struct Avx512 {
   template <int kBits>
   class LevelBlock {
    public:
+    LevelBlock() = default;
     LevelBlock(const std::byte* from, const float* scales) : codes_(lanes(from)) {
       const __m512 levels = _mm512_load_ps(kLevels<kBits>.value);
       tables_[0] = _mm512_mul_ps(levels, _mm512_set1_ps(scales[0]));

@@ -145,12 +145,11 @@ struct Blocked {
   template <WeightFormat F, int N, int G>
   static void multiply_decoded(const std::byte* const* rows, const float* x, int64_t x_row,
                                int64_t cols, Reg (&acc)[G][N][kParts]) {
-    constexpr int64_t kAhead = 1536;  // bytes; past a row's end lies the row that is worked next
     int64_t k = 0;
     for (; k + 64 <= cols; k += 64) {
       for (int i = 0; i < G; ++i) {
         for (int64_t line = 0; line < kBytes<F>; ++line) {
-          Isa::prefetch(rows[i] + k * kBytes<F> + kAhead + line * 64);
+          Isa::prefetch_far(rows[i] + k * kBytes<F> + kStreamAhead + line * 64);
         }
         Reg weights[4 * kParts];
         Isa::template decode<F>(rows[i] + k * kBytes<F>, weights);

@@ -19,7 +19,11 @@ constexpr int64_t kChunk = 512;      // columns between two visits to the accumu
 constexpr int64_t kBlockRows = 128;  // weight rows that share packed activations in chunk order
 constexpr int64_t kMaxX = 96;        // rows of x that are worked together
 
-// Scratch: packed x_ahead, then accumulators, then decoded weights. The two hyperthreads of a
+// So many bytes ahead a stream of weight rows is fetched into the second-level cache; past a row's
+// end lies the row that is worked next.
+constexpr int64_t kStreamAhead = 4096;
+
+// Scratch: packed x, then accumulators, then decoded weights. The two hyperthreads of a
 // core share its caches; the limits suit half of 48 KiB and half of 2 MiB.
 constexpr int64_t kPackedFloats = int64_t{2} << 18;      // 2 MiB
 constexpr int64_t kPackedGoodFloats = int64_t{5} << 15;  // 640 KiB: above it, pack chunk by chunk
@@ -70,8 +74,7 @@ constexpr int64_t bytes_of(int64_t k) {
   }
 }
 
-// Calls f(element, at) for `count` (a multiple of 16 after padding) weights of a row: whole
-// registers from the row itself, the rest from a zeroed copy, so that nothing past the row is read.
+// The end of a row with zeros behind it, so that nothing past the row is read.
 struct TailCopy {
   alignas(64) std::byte bytes[64 * 4];
   TailCopy(const std::byte* from, int64_t size) {

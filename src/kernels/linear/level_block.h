@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/linear/blocked_parts.h"
 #include "kernels/weight_view.h"
 
 namespace fathom {
@@ -100,8 +101,7 @@ struct Levels {
   // acc[i][j] += weight row i times x row j.
   template <int N, int G>
   static void multiply(const Rows<G>& rows, Reg (&acc)[G][N][kParts]) {
-    constexpr int64_t kAhead = 1024;  // bytes; past a row's end lies the row that is worked next
-    constexpr int64_t kScales = 16;   // widened at a time
+    constexpr int64_t kScales = 16;  // widened at a time
     for (int64_t k0 = 0; k0 < rows.cols; k0 += kScales * kLevelGroup) {
       const int64_t rest = rows.cols - k0;
       const int64_t blocks =
@@ -112,25 +112,61 @@ struct Levels {
       }
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t k = k0 + b * kLevelBlock;
+        Block blocks[G];
         for (int i = 0; i < G; ++i) {
           const std::byte* at = rows.codes[i] + k / kLevelBlock * kBlockBytes;
-          Isa::prefetch(at + kAhead);
-          const Block block(at, factors[i] + 2 * b);
-          const auto use = [&](int step, const Reg* weights) __attribute__((always_inline)) {
-            for (int j = 0; j < N; ++j) {
-              for (int part = 0; part < kParts; ++part) {
-                const float* x = rows.x + j * rows.x_row + k + step * 16 + part * kWidth;
-                acc[i][j][part] = Isa::fma(weights[part], Isa::load(x), acc[i][j][part]);
-              }
-            }
-          };
-          if (rows.cols - k >= kLevelBlock) {
-            each_step(block, kSteps, use);
-          } else {
-            each_step(block, (rows.cols - k + 15) / 16, use);
+          Isa::prefetch_far(at + kStreamAhead);
+          blocks[i] = Block(at, factors[i] + 2 * b);
+        }
+        const X x = {rows.x + k, rows.x_row};
+        if (rows.cols - k >= kLevelBlock) {
+          multiply_blocks<N, G>(blocks, x, kSteps, acc);
+        } else {
+          multiply_blocks<N, G>(blocks, x, (rows.cols - k + 15) / 16, acc);
+        }
+      }
+    }
+  }
+
+ private:
+  struct X {
+    const float* at;
+    int64_t row;  // floats to the next row
+  };
+
+  // Where registers suffice, all weight rows share what is loaded of x; else row by row.
+  template <int N, int G>
+  __attribute__((always_inline)) static void multiply_blocks(const Block (&blocks)[G], const X& x,
+                                                             int64_t steps,
+                                                             Reg (&acc)[G][N][kParts]) {
+    if constexpr (N == 1 && kParts == 1) {
+      multiply_steps<N, G>(blocks, x, steps, acc);
+    } else {
+      for (int i = 0; i < G; ++i) multiply_steps<N, 1>(blocks + i, x, steps, acc + i);
+    }
+  }
+
+  template <int N, int G, int J = 0>
+  __attribute__((always_inline)) static void multiply_steps(const Block* blocks, const X& x,
+                                                            int64_t steps, Reg (*acc)[N][kParts]) {
+    if constexpr (J < kSteps) {
+      if (J >= steps) return;
+      Reg values[N][kParts];
+      for (int j = 0; j < N; ++j) {
+        for (int part = 0; part < kParts; ++part) {
+          values[j][part] = Isa::load(x.at + j * x.row + J * 16 + part * kWidth);
+        }
+      }
+      for (int i = 0; i < G; ++i) {
+        Reg weights[kParts];
+        blocks[i].template get<J>(weights);
+        for (int j = 0; j < N; ++j) {
+          for (int part = 0; part < kParts; ++part) {
+            acc[i][j][part] = Isa::fma(weights[part], values[j][part], acc[i][j][part]);
           }
         }
       }
+      multiply_steps<N, G, J + 1>(blocks, x, steps, acc);
     }
   }
 };

@@ -23,7 +23,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t piece_rows(const WeightView& w, int64_t pieces) {
   const int64_t wanted = std::max<int64_t>(w.rows / pieces, 1);
   const int64_t block = w.format == WeightFormat::fp8_block ? w.block_rows : 128;
-  if (wanted >= block && block % kRowStep == 0) return block;
+  if (wanted >= block && block % kRowStep == 0) return wanted / block * block;
   return ceil_div(wanted, kRowStep) * kRowStep;
 }
 

@@ -69,6 +69,7 @@ struct Neon {
   template <int kBits>
   class LevelBlock {
    public:
+    LevelBlock() = default;
     LevelBlock(const std::byte* from, const float* scales) : scales_{scales[0], scales[1]} {
       const uint8_t* at = reinterpret_cast<const uint8_t*>(from);
       if constexpr (kBits == 4) {
