@@ -43,6 +43,7 @@ class Generation {
 
   void submit();
   void pump();
+  Socket::Result wait() const;
   bool take(ModelEvent& event);  // false: nothing else matters
   void step(const StepEvent& event);
   void finish(FinishEvent& event);
@@ -78,7 +79,8 @@ class Generation {
 
   std::string chunk_front_;  // {"id":...,"model":...
   std::string out_;          // events that are not sent yet
-  bool over_ = false;        // an error, or the client has gone
+  Clock::time_point last_step_{};
+  bool over_ = false;  // an error, or the client has gone
 };
 
 }  // namespace fathom::server

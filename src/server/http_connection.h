@@ -61,6 +61,8 @@ class Responder {
   Socket::Result wait(SocketClock::time_point until) const {
     return socket_.wait_gone(until, wake_.get());
   }
+  // The same whatever the event says.
+  Socket::Result pause(SocketClock::time_point until) const { return socket_.wait_gone(until); }
   const std::shared_ptr<WakeEvent>& wake_event() const { return wake_; }
   const HttpLimits& limits() const { return limits_; }
 
