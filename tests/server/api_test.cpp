@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "server/browser.h"
+#include "server/web_page.h"
 #include "tests/server/running_server.h"
 #include "tests/temporary_folder.h"
 
@@ -307,6 +308,20 @@ TEST(Origins, NamesOfThisMachine) {
        {"", "localhost.evil.example", "127.evil.example", "evil:127.0.0.1", "10.0.0.1", "[::2]"}) {
     EXPECT_FALSE(names_this_machine(host)) << host;
   }
+}
+
+TEST_F(Endpoints, ThePageComesWithItsPolicy) {
+  const Answer answer = server().get("/");
+  EXPECT_EQ(answer.status, 200);
+  if (const auto page = web_page()) {
+    EXPECT_EQ(answer.body, *page);
+    EXPECT_EQ(answer.header("content-type"), "text/html; charset=utf-8");
+    EXPECT_EQ(answer.header("content-security-policy"), web_page_policy());
+    EXPECT_EQ(answer.header("x-frame-options"), "DENY");
+  } else {
+    EXPECT_NE(answer.body.find(web_page_absence()), std::string::npos);
+  }
+  EXPECT_EQ(server().post("/", {}).status, 405);
 }
 
 TEST_F(Endpoints, MetricsAreWhatPrometheusReads) {
