@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 #include "checkpoint/synth_layout.h"
 #include "checkpoint/weight_index.h"
 
@@ -21,9 +21,10 @@ void try_parse(const Parser& parser) {
 }
 
 // An accepted configuration must lead to tensors that can be laid out.
-void lay_out(const fathom::DeepseekConfig& config) {
+void lay_out(const fathom::ModelConfig& config) {
   constexpr int64_t kMostExperts = 4096;  // more would only be slow
-  if (config.n_routed_experts * config.num_hidden_layers > kMostExperts) return;
+  const auto* moe = std::get_if<fathom::DeepseekConfig>(&config);
+  if (moe != nullptr && moe->n_routed_experts * moe->num_hidden_layers > kMostExperts) return;
   for (const fathom::TensorInfo& tensor : fathom::released_layout(config)) {
     if (tensor.bytes == 0 || tensor.bytes > (uint64_t{1} << 62)) std::abort();
   }
@@ -38,7 +39,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  try_parse([&] { lay_out(fathom::parse_deepseek_config(text, "config.json")); });
+  try_parse([&] { lay_out(fathom::parse_model_config(text, "config.json")); });
   try_parse([&] { fathom::parse_generation_config(text, "generation_config.json"); });
   try_parse([&] { fathom::parse_weight_index(text, "model.safetensors.index.json"); });
   return 0;

@@ -1,4 +1,4 @@
-// What the weights of a DeepseekV3 checkpoint take, by what they are for.
+// What the weights of a checkpoint take, by what they are for.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "checkpoint/census.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 
 namespace fathom {
 
@@ -22,6 +22,6 @@ struct Footprint {
 };
 
 // Tensors of layers that the config does not have, and those that no layer has, do not count.
-Footprint footprint_of(const Checkpoint& checkpoint, const DeepseekConfig& config);
+Footprint footprint_of(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace fathom

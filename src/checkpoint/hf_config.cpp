@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <tuple>
 
 #include "base/error.h"
-#include "base/join.h"
-#include "base/json.h"
 #include "base/json_sax.h"
 #include "base/log.h"
-#include "checkpoint/config_fields.h"
-#include "checkpoint/packed_tensor.h"
+#include "checkpoint/config_limits.h"
+#include "checkpoint/config_parts.h"
 
 namespace fathom {
 namespace {
@@ -19,133 +17,16 @@ using nlohmann::json;
 
 constexpr std::string_view kDeepseek = "DeepseekV3ForCausalLM";
 
-// Far above any real model, and low enough that no product of two sizes leaves 64 bits and no list
-// of expected tensors fills the memory.
-constexpr int64_t kMostWidth = int64_t{1} << 20;
-constexpr int64_t kMostVocabulary = int64_t{1} << 24;
-constexpr int64_t kMostLayers = 4096;
-constexpr int64_t kMostExperts = 16384;
-constexpr int64_t kMostExpertsInAll = int64_t{1} << 20;
-constexpr int64_t kMostProduct = int64_t{1} << 28;  // rows of one matrix: heads times their size
-constexpr int64_t kMostPositions = int64_t{1} << 30;
-constexpr int64_t kMostTokenId = kMostVocabulary - 1;
-
-json parse_object(std::string_view text, const std::string& path) {
-  json document = parse_json(text, path);
-  if (!document.is_object()) fail_input("{}: an object is expected, not {}", path, shown(document));
-  return document;
-}
-
-std::string architecture_in(const json& document, const std::string& path) {
-  const auto list = document.find("architectures");
-  if (list == document.end() || list->is_null()) {
-    fail_input("{}: there is no 'architectures' that says which model this is", path);
+// The scaling's own fields of this architecture.
+void parse_mscale(ConfigFields& fields, std::vector<std::string>* problems, RopeScaling* into) {
+  if (into->type == RopeType::none) return;
+  const auto [scaling, name] = rope_object(fields);
+  ConfigFields rope(*scaling, name + ".", problems);
+  // The softmax scale heeds it whatever the type; the other is yarn's own.
+  into->mscale_all_dim = rope.optional_number("mscale_all_dim", {0, 1e3}).value_or(0);
+  if (into->type == RopeType::yarn) {
+    into->mscale = rope.optional_number("mscale", {0, 1e3}).value_or(1);
   }
-  if (!list->is_array() || list->empty() || !list->front().is_string()) {
-    fail_input("{}: architectures: a list of names is expected", path);
-  }
-  return list->front().get<std::string>();
-}
-
-void parse_rope(ConfigFields& fields, std::vector<std::string>* problems, DeepseekConfig* config) {
-  const NumberRange theta_range{0, 1e12, true};
-  config->rope_theta = fields.optional_number("rope_theta", theta_range).value_or(10000);
-  // Newer exporters write rope_parameters, with rope_theta inside.
-  const char* name = fields.value("rope_scaling") != nullptr ? "rope_scaling" : "rope_parameters";
-  const json* scaling = fields.value(name);
-  if (scaling == nullptr) return;
-  if (!scaling->is_object()) {
-    fields.problem(name, "an object or null is expected, not {}", shown(*scaling));
-    return;
-  }
-  ConfigFields rope(*scaling, std::string(name) + ".", problems);
-  if (const auto theta = rope.optional_number("rope_theta", theta_range)) {
-    config->rope_theta = *theta;
-  }
-  const std::optional<std::string> old_name = rope.optional_string("type");
-  const std::optional<std::string> new_name = rope.optional_string("rope_type");
-  if (old_name && new_name && *old_name != *new_name) {
-    rope.problem("type", "{} contradicts rope_type {}", quoted_for_message(*old_name, 60),
-                 quoted_for_message(*new_name, 60));
-    return;
-  }
-  if (!old_name && !new_name) {
-    if (rope.value("type") == nullptr && rope.value("rope_type") == nullptr) {
-      rope.problem("type", "is missing");
-    }
-    return;
-  }
-  const std::string& type = old_name ? *old_name : *new_name;
-  if (type == "default") return;
-  RopeScaling& into = config->rope_scaling;
-  if (type == "linear") {
-    into.type = RopeType::linear;
-  } else if (type == "dynamic") {
-    into.type = RopeType::dynamic;
-  } else if (type == "yarn") {
-    into.type = RopeType::yarn;
-  } else {
-    rope.problem(old_name ? "type" : "rope_type",
-                 "{} is not supported; supported: default, linear, dynamic, yarn",
-                 quoted_for_message(type, 60));
-    return;
-  }
-  into.factor = rope.required_number("factor", {1, 1e6});
-  // The softmax scale heeds it whatever the type; the rest is yarn's own.
-  into.mscale_all_dim = rope.optional_number("mscale_all_dim", {0, 1e3}).value_or(0);
-  if (into.type != RopeType::yarn) return;
-  into.original_max_position_embeddings =
-      rope.required_int("original_max_position_embeddings", {1, kMostPositions});
-  into.beta_fast = rope.optional_number("beta_fast", {0, 1e6, true}).value_or(32);
-  into.beta_slow = rope.optional_number("beta_slow", {0, 1e6, true}).value_or(1);
-  into.mscale = rope.optional_number("mscale", {0, 1e3}).value_or(1);
-  if (config->rope_theta == 1) {
-    fields.problem("rope_theta", "1 gives yarn nothing to scale: all frequencies are the same");
-  }
-  if (into.beta_fast < into.beta_slow) {
-    rope.problem("beta_fast", "{} is below beta_slow {}", into.beta_fast, into.beta_slow);
-  }
-}
-
-void parse_quantization(ConfigFields& fields, std::vector<std::string>* problems,
-                        DeepseekConfig* config) {
-  const json* given = fields.value("quantization_config");
-  if (given == nullptr) return;
-  if (!given->is_object()) {
-    fields.problem("quantization_config", "an object or null is expected, not {}", shown(*given));
-    return;
-  }
-  ConfigFields quantization(*given, "quantization_config.", problems);
-  const std::optional<std::string> method = quantization.optional_string("quant_method");
-  if (!method) {
-    if (quantization.value("quant_method") == nullptr) {
-      quantization.problem("quant_method", "is missing");
-    }
-    return;
-  }
-  // Other methods have other fields; what they lack would only hide the one real problem.
-  quantization.require_one_of("quant_method", {"fp8", std::string(kPackedMethod)});
-  // What is packed says so by its dtype and shape; FP8 beside it needs its blocks as ever.
-  if (*method == kPackedMethod && !quantization.has("weight_block_size")) return;
-  if (*method != "fp8" && *method != kPackedMethod) return;
-  quantization.require_one_of("fmt", {"e4m3"});
-  const json* block = quantization.value("weight_block_size");
-  if (block == nullptr) {
-    quantization.problem("weight_block_size",
-                         "is missing; FP8 with one scale per tensor is not supported");
-    return;
-  }
-  const auto is_size = [](const json& size) {
-    return size.is_number_unsigned() && size.get<uint64_t>() >= 1 &&
-           size.get<uint64_t>() <= static_cast<uint64_t>(kMostWidth);
-  };
-  if (!block->is_array() || block->size() != 2 || !is_size((*block)[0]) || !is_size((*block)[1])) {
-    quantization.problem("weight_block_size",
-                         "a list of two whole numbers between 1 and {} is expected", kMostWidth);
-    return;
-  }
-  config->weight_block_rows = (*block)[0].get<int64_t>();
-  config->weight_block_cols = (*block)[1].get<int64_t>();
 }
 
 void parse_experts(ConfigFields& fields, DeepseekConfig* config) {
@@ -210,28 +91,17 @@ void check_products(ConfigFields& fields, const DeepseekConfig& config) {
   }
 }
 
-[[noreturn]] void fail_fields(const std::string& path, const std::vector<std::string>& problems) {
-  if (problems.size() == 1) fail_input("{}: {}", path, problems.front());
-  fail_input("{}: {} fields are wrong:\n  {}", path, problems.size(), join(problems, "\n  "));
-}
-
-void check_architecture(const std::string& name, const std::string& path) {
-  if (name == kDeepseek) return;
-  const bool planned = name == "Qwen2ForCausalLM" || name == "LlamaForCausalLM";
-  fail_input("{}: architectures: {} is not supported{} by this version; supported: {}", path,
-             quoted_for_message(name, 80), planned ? " yet" : "", kDeepseek);
-}
-
 }  // namespace
 
 std::string architecture_of(std::string_view text, const std::string& path) {
-  return architecture_in(parse_object(text, path), path);
+  return architecture_in(parse_config_object(text, path), path);
 }
 
 DeepseekConfig parse_deepseek_config(std::string_view text, const std::string& path) {
-  const json document = parse_object(text, path);
-  check_architecture(architecture_in(document, path), path);
-
+  const json document = parse_config_object(text, path);
+  if (const std::string name = architecture_in(document, path); name != kDeepseek) {
+    fail_input("{}: architectures: {} is not {}", path, quoted_for_message(name, 80), kDeepseek);
+  }
   std::vector<std::string> problems;
   ConfigFields fields(document, "", &problems);
   DeepseekConfig config;
@@ -270,10 +140,15 @@ DeepseekConfig parse_deepseek_config(std::string_view text, const std::string& p
   config.intermediate_size = any_dense
                                  ? fields.required_int("intermediate_size", width)
                                  : fields.optional_int("intermediate_size", width).value_or(0);
-  parse_rope(fields, &problems, &config);
-  parse_quantization(fields, &problems, &config);
+  const RopeFields rope =
+      parse_rope(fields, &problems, {RopeType::linear, RopeType::dynamic, RopeType::yarn});
+  config.rope_theta = rope.theta;
+  config.rope_scaling = rope.scaling;
+  parse_mscale(fields, &problems, &config.rope_scaling);
+  std::tie(config.weight_block_rows, config.weight_block_cols) =
+      parse_weight_blocks(fields, &problems);
   check_products(fields, config);
-  if (!problems.empty()) fail_fields(path, problems);
+  fail_fields_if_any(path, problems);
 
   if (config.ep_size > 1) {
     log::warning(
@@ -285,7 +160,7 @@ DeepseekConfig parse_deepseek_config(std::string_view text, const std::string& p
 }
 
 GenerationConfig parse_generation_config(std::string_view text, const std::string& path) {
-  const json document = parse_object(text, path);
+  const json document = parse_config_object(text, path);
   std::vector<std::string> problems;
   ConfigFields fields(document, "", &problems);
   GenerationConfig config;
@@ -310,7 +185,7 @@ GenerationConfig parse_generation_config(std::string_view text, const std::strin
   } else if (const auto id = fields.optional_int("eos_token_id", {0, kMostTokenId})) {
     config.eos_token_ids.push_back(*id);
   }
-  if (!problems.empty()) fail_fields(path, problems);
+  fail_fields_if_any(path, problems);
   return config;
 }
 

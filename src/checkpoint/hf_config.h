@@ -10,17 +10,21 @@
 
 namespace fathom {
 
-enum class RopeType { none, linear, dynamic, yarn };
+enum class RopeType { none, linear, dynamic, yarn, llama3 };
 
 struct RopeScaling {
   RopeType type = RopeType::none;
   double factor = 1;
-  // yarn
+  // yarn and llama3
   int64_t original_max_position_embeddings = 0;
+  // yarn
   double beta_fast = 32;
   double beta_slow = 1;
   double mscale = 1;
   double mscale_all_dim = 0;  // of the softmax scale, and heeded there whatever the type
+  // llama3
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
 };
 
 // DeepseekV3ForCausalLM. Field names are config.json's own.

@@ -65,15 +65,37 @@ std::string model_identity(const Checkpoint& checkpoint, std::string_view fields
   return sum.hex();
 }
 
-std::string model_identity(const Checkpoint& checkpoint, const DeepseekConfig& config) {
+std::string model_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
   return model_identity(checkpoint, identity_fields(config));
+}
+
+namespace {
+
+class FieldAdder {
+ public:
+  explicit FieldAdder(std::string* text) : text_(text) {}
+  template <typename T>
+  void operator()(std::string_view name, const T& value) const {
+    fmt::format_to(std::back_inserter(*text_), ";{}={}", name, value);
+  }
+
+ private:
+  std::string* text_;
+};
+
+void add_rope(const FieldAdder& add, const RopeScaling& rope) {
+  add("rope_type", static_cast<int>(rope.type));
+  add("factor", rope.factor);
+  add("original", rope.original_max_position_embeddings);
+  add("beta_fast", rope.beta_fast);
+  add("beta_slow", rope.beta_slow);
+  add("mscale", rope.mscale);
+  add("mscale_all_dim", rope.mscale_all_dim);
 }
 
 std::string identity_fields(const DeepseekConfig& c) {
   std::string text = "DeepseekV3ForCausalLM";
-  const auto add = [&text](std::string_view name, auto value) {
-    fmt::format_to(std::back_inserter(text), ";{}={}", name, value);
-  };
+  const FieldAdder add(&text);
   add("vocab_size", c.vocab_size);
   add("hidden_size", c.hidden_size);
   add("num_hidden_layers", c.num_hidden_layers);
@@ -98,18 +120,42 @@ std::string identity_fields(const DeepseekConfig& c) {
   add("rms_norm_eps", c.rms_norm_eps);
   add("max_position_embeddings", c.max_position_embeddings);
   add("rope_theta", c.rope_theta);
-  const RopeScaling& rope = c.rope_scaling;
-  add("rope_type", static_cast<int>(rope.type));
-  add("factor", rope.factor);
-  add("original", rope.original_max_position_embeddings);
-  add("beta_fast", rope.beta_fast);
-  add("beta_slow", rope.beta_slow);
-  add("mscale", rope.mscale);
-  add("mscale_all_dim", rope.mscale_all_dim);
+  add_rope(add, c.rope_scaling);
   add("tie_word_embeddings", c.tie_word_embeddings);
   add("weight_block_rows", c.weight_block_rows);
   add("weight_block_cols", c.weight_block_cols);
   return text;
+}
+
+std::string identity_fields(const DenseConfig& c) {
+  std::string text = c.architecture;
+  const FieldAdder add(&text);
+  add("vocab_size", c.vocab_size);
+  add("hidden_size", c.hidden_size);
+  add("intermediate_size", c.intermediate_size);
+  add("num_hidden_layers", c.num_hidden_layers);
+  add("num_attention_heads", c.num_attention_heads);
+  add("num_key_value_heads", c.num_key_value_heads);
+  add("head_dim", c.head_dim);
+  add("qkv_bias", c.qkv_bias);
+  add("o_bias", c.o_bias);
+  add("rms_norm_eps", c.rms_norm_eps);
+  add("max_position_embeddings", c.max_position_embeddings);
+  add("rope_theta", c.rope_theta);
+  add_rope(add, c.rope_scaling);
+  add("low_freq_factor", c.rope_scaling.low_freq_factor);
+  add("high_freq_factor", c.rope_scaling.high_freq_factor);
+  add("attention_factor", c.rope_attention_factor);
+  add("tie_word_embeddings", c.tie_word_embeddings);
+  add("weight_block_rows", c.weight_block_rows);
+  add("weight_block_cols", c.weight_block_cols);
+  return text;
+}
+
+}  // namespace
+
+std::string identity_fields(const ModelConfig& config) {
+  return std::visit([](const auto& c) { return identity_fields(c); }, config);
 }
 
 }  // namespace fathom

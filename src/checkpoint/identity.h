@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 
 namespace fathom {
 
@@ -15,9 +15,9 @@ namespace fathom {
 // (a kind is a name without its numbers), so that a fine-tune of the same layout is another model.
 // Reads some tens of KiB.
 std::string model_identity(const Checkpoint& checkpoint, std::string_view fields);
-std::string model_identity(const Checkpoint& checkpoint, const DeepseekConfig& config);
+std::string model_identity(const Checkpoint& checkpoint, const ModelConfig& config);
 
 // The fields of a config that change what is computed, as a text.
-std::string identity_fields(const DeepseekConfig& config);
+std::string identity_fields(const ModelConfig& config);
 
 }  // namespace fathom

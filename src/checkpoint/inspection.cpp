@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "base/json_sax.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/model_folder.h"
+#include "checkpoint/model_tensors.h"
 
 namespace fathom {
 namespace {
@@ -78,7 +78,7 @@ class Inspector {
                                                      config.experts.value_or(0));
     add_problems(result_.scan.problems);
     add_problems(result_.inventory.problems);
-    if (result_.config.deepseek) compare_with_config(*result_.config.deepseek);
+    if (result_.config.model) compare_with_config(*result_.config.model);
     result_.traps = find_traps(result_);
     return std::move(result_);
   }
@@ -161,9 +161,9 @@ class Inspector {
       result_.contexts.push_back({"config.json", "max_position_embeddings", *facts.context});
     }
     add_tokens("config.json", config);
-    if (facts.architecture != "DeepseekV3ForCausalLM") return;
+    if (!is_supported_architecture(facts.architecture)) return;
     try {
-      facts.deepseek = parse_deepseek_config(config.dump(), path_of("config.json"));
+      facts.model = parse_model_config(config.dump(), path_of("config.json"));
     } catch (const Error& error) {
       result_.problems.push_back(error.what());
     }
@@ -236,11 +236,11 @@ class Inspector {
     }
   }
 
-  void compare_with_config(const DeepseekConfig& config) {
+  void compare_with_config(const ModelConfig& config) {
     std::vector<Shard> no_files(result_.scan.shards.size());
     const Checkpoint checkpoint =
         Checkpoint::of_parts(result_.folder, std::move(no_files), result_.scan.tensors);
-    const TensorComparison comparison = compare_deepseek_tensors(checkpoint, config);
+    const TensorComparison comparison = compare_tensors(checkpoint, config);
     constexpr size_t kNamed = 3;
     std::map<std::string, std::pair<size_t, std::string>> kinds;  // count and some of them
     for (const ProblemList::Problem& problem : comparison.problems.all()) {

@@ -8,10 +8,10 @@
 
 #include "checkpoint/accounting.h"
 #include "checkpoint/census.h"
-#include "checkpoint/hf_config.h"
 #include "checkpoint/inspection_experts.h"
 #include "checkpoint/inspection_scan.h"
 #include "checkpoint/inventory.h"
+#include "checkpoint/model_config.h"
 #include "checkpoint/traps.h"
 
 namespace fathom {
@@ -33,7 +33,7 @@ struct ConfigFacts {
   int64_t block_rows = 0;          // of quantization_config; 0 where it has no blocks
   int64_t block_cols = 0;
   bool tied = false;
-  std::optional<DeepseekConfig> deepseek;  // where it is one that can be run
+  std::optional<ModelConfig> model;  // where it is one that can be run
 };
 
 // Where a folder's files say how long a sequence may be.

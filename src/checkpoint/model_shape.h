@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "checkpoint/dense_config.h"
 #include "checkpoint/hf_config.h"
 
 namespace fathom {
@@ -20,5 +21,6 @@ struct ModelShape {
 };
 
 ModelShape shape_of(const DeepseekConfig& config);
+ModelShape shape_of(const DenseConfig& config);
 
 }  // namespace fathom

@@ -114,11 +114,11 @@ std::string generation_text(const std::string& config_text, const std::string& c
   return generation.dump(2) + "\n";
 }
 
-std::vector<size_t> shard_counts(const SynthOptions& options, const DeepseekConfig& config,
+std::vector<size_t> shard_counts(const SynthOptions& options, int64_t layers,
                                  const std::vector<TensorInfo>& tensors) {
   if (!options.shard_table.empty()) {
     return shard_table_counts(read_text(options.shard_table, kMostTableBytes), options.shard_table,
-                              config, tensors);
+                              layers, tensors);
   }
   if (options.shards < 1 || static_cast<size_t>(options.shards) > tensors.size()) {
     fail_usage("{} shards: a checkpoint of {} tensors can have 1 to {}", options.shards,
@@ -127,11 +127,11 @@ std::vector<size_t> shard_counts(const SynthOptions& options, const DeepseekConf
   return even_shards(tensors, static_cast<size_t>(options.shards));
 }
 
-LiveParts live_parts(const SynthOptions& options, const DeepseekConfig& config,
+LiveParts live_parts(const SynthOptions& options, int64_t vocab_size,
                      const GenerationConfig& generation) {
   std::vector<int64_t> special = generation.eos_token_ids;
   if (generation.bos_token_id) special.push_back(*generation.bos_token_id);
-  return {options.live, live_token_rows(config.vocab_size, options.live_rows, special)};
+  return {options.live, live_token_rows(vocab_size, options.live_rows, special)};
 }
 
 void require_disk(const std::string& folder, uint64_t needed) {
@@ -145,12 +145,13 @@ void require_disk(const std::string& folder, uint64_t needed) {
 
 SynthResult synthesise_checkpoint(const SynthOptions& options, int threads) {
   const std::string config_text = read_text(options.config_path);
-  const DeepseekConfig config = parse_deepseek_config(config_text, options.config_path);
+  const ModelConfig config = parse_model_config(config_text, options.config_path);
+  const ModelShape shape = shape_of(config);
   const std::string generation = generation_text(config_text, options.config_path);
   const GenerationConfig special =
       parse_generation_config(generation, options.config_path);  // the ids must be usable
   std::vector<TensorInfo> tensors = released_layout(config);
-  const std::vector<size_t> counts = shard_counts(options, config, tensors);
+  const std::vector<size_t> counts = shard_counts(options, shape.num_hidden_layers, tensors);
   const size_t shards = counts.size();
   const std::vector<std::string> headers = place_in_shards(counts, &tensors);
   const std::string index = index_text(tensors, shards);
@@ -172,7 +173,8 @@ SynthResult synthesise_checkpoint(const SynthOptions& options, int threads) {
     }
   };
   if (options.skeleton) {
-    const SkeletonWriter writer(live_parts(options, config, special), options.seed, options.cancel);
+    const SkeletonWriter writer(live_parts(options, shape.vocab_size, special), options.seed,
+                                options.cancel);
     result.written_bytes = written + writer.data_bytes(tensors);
     require_holes(folder.path(), tensors);
     require_disk(folder.path(), written + writer.disk_bytes(tensors));

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/join.h"
-#include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/model_tensors.h"
 
 namespace fathom {
 namespace {
@@ -23,21 +23,20 @@ TensorInfo sized(std::string name, Dtype dtype, std::vector<int64_t> shape) {
 
 }  // namespace
 
-std::vector<TensorInfo> released_layout(const DeepseekConfig& config) {
+std::vector<TensorInfo> released_layout(const ModelConfig& config) {
   std::vector<TensorInfo> tensors;
-  const bool quantise = config.weight_block_rows > 0;
-  for (ExpectedTensor& expected :
-       expected_deepseek_tensors(config, config.num_nextn_predict_layers > 0)) {
-    if (config.tie_word_embeddings && expected.name == names::kHead) continue;
+  const auto [block_rows, block_cols] = weight_blocks_of(config);
+  const bool quantise = block_rows > 0;
+  for (ExpectedTensor& expected : expected_tensors(config, has_mtp_layer(config))) {
+    if (expected.may_be_absent && expected.name == names::kHead) continue;  // tied
     if (!quantise || !expected.quantised) {
       const bool bias = expected.name.ends_with(".e_score_correction_bias");
       tensors.push_back(sized(std::move(expected.name), bias ? Dtype::f32 : Dtype::bf16,
                               std::move(expected.shape)));
       continue;
     }
-    const std::vector<int64_t> grid = {
-        (expected.shape[0] + config.weight_block_rows - 1) / config.weight_block_rows,
-        (expected.shape[1] + config.weight_block_cols - 1) / config.weight_block_cols};
+    const std::vector<int64_t> grid = {(expected.shape[0] + block_rows - 1) / block_rows,
+                                       (expected.shape[1] + block_cols - 1) / block_cols};
     std::string scale = expected.name + std::string(names::kScaleSuffix);
     tensors.push_back(sized(std::move(expected.name), Dtype::f8_e4m3, std::move(expected.shape)));
     tensors.push_back(sized(std::move(scale), Dtype::f32, grid));

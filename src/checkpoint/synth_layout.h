@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 #include "checkpoint/safetensors.h"
 
 namespace fathom {
 
 // Every tensor with its dtype, shape and bytes in the order of the released files, each F8_E4M3
 // weight followed by its scales. Offsets and shards are not set.
-std::vector<TensorInfo> released_layout(const DeepseekConfig& config);
+std::vector<TensorInfo> released_layout(const ModelConfig& config);
 
 // Sets shard and offset of each tensor so that shard s holds counts[s] tensors, and returns each
 // shard's header: compact JSON, __metadata__ first, then the tensors as they lie in the file.

@@ -89,16 +89,15 @@ class TableReader {
 };
 
 // The layer that a tensor counts with.
-int64_t layer_beside(const TensorInfo& tensor, const DeepseekConfig& config) {
+int64_t layer_beside(const TensorInfo& tensor, int64_t layers) {
   if (const std::optional<int64_t> layer = names::layer_of(tensor.name)) return *layer;
-  return tensor.name == names::kEmbedding ? 0 : config.num_hidden_layers - 1;
+  return tensor.name == names::kEmbedding ? 0 : layers - 1;
 }
 
 }  // namespace
 
 std::vector<size_t> shard_table_counts(std::string_view text, const std::string& path,
-                                       const DeepseekConfig& config,
-                                       const std::vector<TensorInfo>& tensors) {
+                                       int64_t layers, const std::vector<TensorInfo>& tensors) {
   TableReader table(text, path);
   std::vector<size_t> counts;
   std::span<const TensorInfo> rest(tensors);
@@ -118,7 +117,7 @@ std::vector<size_t> shard_table_counts(std::string_view text, const std::string&
     // The layout goes from layer to layer.
     for (const auto& [column, tensor] :
          {std::pair(kFirstLayer, &held.front()), std::pair(kLastLayer, &held.back())}) {
-      const int64_t layer = layer_beside(*tensor, config);
+      const int64_t layer = layer_beside(*tensor, layers);
       if (table.value(column) != layer) {
         table.wrong(column, fmt::format("{}, but by config.json and the counts it is {} ({})",
                                         table.value(column), layer, tensor->name));

@@ -16,7 +16,6 @@ namespace fathom {
 // shard, the embedding counting with the first layer, final norm and head with the last before the
 // MTP layer. Error(input) names `path`, line and column.
 std::vector<size_t> shard_table_counts(std::string_view text, const std::string& path,
-                                       const DeepseekConfig& config,
-                                       const std::vector<TensorInfo>& tensors);
+                                       int64_t layers, const std::vector<TensorInfo>& tensors);
 
 }  // namespace fathom

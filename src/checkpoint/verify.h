@@ -9,7 +9,7 @@
 
 #include "base/cancel.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 
 namespace fathom {
 
@@ -81,7 +81,7 @@ struct VerifySubject {
   Checkpoint checkpoint;
   std::vector<std::string> shard_names;  // all that belong to it, absent and damaged ones too
   std::vector<std::string> unreadable;   // of them
-  std::optional<DeepseekConfig> config;
+  std::optional<ModelConfig> config;
 };
 VerifySubject verify_structure(const std::string& folder, VerifyReport* report);
 void verify_hashes(const VerifyOptions& options, const VerifySubject& subject,

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/join.h"
 #include "base/json_sax.h"
-#include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/model_folder.h"
+#include "checkpoint/model_tensors.h"
 #include "checkpoint/verify.h"
 #include "checkpoint/weight_index.h"
 
@@ -228,8 +228,8 @@ class StructureCheck {
     try {
       const std::string text = read_text(path(name), kMostConfigBytes);
       const std::string architecture = architecture_of(text, path(name));
-      if (architecture == "DeepseekV3ForCausalLM") {
-        subject_.config = parse_deepseek_config(text, path(name));
+      if (is_supported_architecture(architecture)) {
+        subject_.config = parse_model_config(text, path(name));
       } else {
         report_->notes.push_back(
             fmt::format("the architecture is {}: which tensors it needs is not known here",
@@ -259,7 +259,7 @@ class StructureCheck {
 
   void check_tensors() {
     const Checkpoint& checkpoint = subject_.checkpoint;
-    const TensorComparison comparison = compare_deepseek_tensors(checkpoint, *subject_.config);
+    const TensorComparison comparison = compare_tensors(checkpoint, *subject_.config);
     uint64_t lost = 0;
     for (const ProblemList::Problem& problem : comparison.problems.all()) {
       // Of a weight without scales, it is the scales that lie in a lost file.
@@ -288,7 +288,7 @@ class StructureCheck {
           fmt::format("{} tensors are not used: {}", unexpected.size(), some_of(unexpected)));
     }
     const std::vector<ExpectedTensor> expected =
-        expected_deepseek_tensors(*subject_.config, comparison.report.has_mtp);
+        expected_tensors(*subject_.config, comparison.report.has_mtp);
     uint64_t held = 0;
     uint64_t quantised = 0;
     for (const ExpectedTensor& tensor : expected) {
@@ -299,11 +299,12 @@ class StructureCheck {
     count(VerifyCheck::tensors, expected.size(), "tensors");
     count(VerifyCheck::shapes, held, "tensors");
     count(VerifyCheck::scales, quantised, "FP8 weights");
-    check_experts(comparison.report.has_mtp);
+    if (const auto* deepseek = std::get_if<DeepseekConfig>(&*subject_.config)) {
+      check_experts(*deepseek, comparison.report.has_mtp);
+    }
   }
 
-  void check_experts(bool with_mtp) {
-    const DeepseekConfig& config = *subject_.config;
+  void check_experts(const DeepseekConfig& config, bool with_mtp) {
     uint64_t experts = 0;
     for (int64_t layer = 0; layer < config.num_hidden_layers + (with_mtp ? 1 : 0); ++layer) {
       if (!config.is_moe_layer(layer)) continue;

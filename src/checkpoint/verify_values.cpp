@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/model_tensors.h"
 #include "checkpoint/value_scan.h"
 #include "checkpoint/verify.h"
 #include "checkpoint/verify_parallel.h"
@@ -130,13 +130,14 @@ class ValueCheck {
 
   void scan_fp8(const TensorInfo& tensor, std::span<std::byte> buffer,
                 const std::function<void(uint64_t)>& advance) {
-    const bool blocks = subject_.config && subject_.config->weight_block_rows > 0;
+    const auto [block_rows, block_cols] =
+        subject_.config ? weight_blocks_of(*subject_.config) : std::pair<int64_t, int64_t>{};
+    const bool blocks = block_rows > 0;
     // What is no matrix in blocks is searched for what is no number, as one row.
     Fp8Scan::Shape shape{1, static_cast<int64_t>(tensor.bytes), 1, int64_t{1} << 16};
     if (tensor.bytes == 0) return;
     if (blocks && tensor.shape.size() == 2) {
-      shape = {tensor.shape[0], tensor.shape[1], subject_.config->weight_block_rows,
-               subject_.config->weight_block_cols};
+      shape = {tensor.shape[0], tensor.shape[1], block_rows, block_cols};
     }
     Fp8Scan scan(shape);
     feed(tensor, buffer, advance, &scan);

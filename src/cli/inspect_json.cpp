@@ -54,7 +54,7 @@ JsonObject identity_json(const Inspection& inspection) {
   optional_integer(&object, "vocab_size", config.vocab_size);
   optional_integer(&object, "experts", config.experts);
   optional_integer(&object, "experts_per_token", config.experts_per_token);
-  return object.boolean("runs_here", config.deepseek.has_value())
+  return object.boolean("runs_here", config.model.has_value())
       .natural("tensors", inspection.scan.tensors.size())
       .natural("shards", inspection.scan.shards.size())
       .natural("payload_bytes", inspection.scan.payload_bytes())

@@ -42,6 +42,31 @@ inline nlohmann::json small_config() {
   return config;
 }
 
+// The released DeepSeek-R1-Distill-Qwen-1.5B.
+inline nlohmann::json qwen2_config() {
+  return nlohmann::json::parse(R"({
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "bos_token_id": 151643,
+    "eos_token_id": 151643, "hidden_act": "silu", "hidden_size": 1536, "intermediate_size": 8960,
+    "max_position_embeddings": 131072, "num_attention_heads": 12, "num_hidden_layers": 28,
+    "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 10000,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_sliding_window": false,
+    "vocab_size": 151936})");
+}
+
+// The released DeepSeek-R1-Distill-Llama-8B.
+inline nlohmann::json llama_config() {
+  return nlohmann::json::parse(R"({
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "attention_bias": false,
+    "bos_token_id": 128000, "eos_token_id": 128001, "hidden_act": "silu", "hidden_size": 4096,
+    "intermediate_size": 14336, "max_position_embeddings": 131072, "mlp_bias": false,
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-05,
+    "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                     "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+    "rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+    "vocab_size": 128256})");
+}
+
 // 110 MiB of routed experts in layers that are otherwise small, and a head of 8 MiB.
 inline nlohmann::json many_experts_config() {
   nlohmann::json config = released_config();

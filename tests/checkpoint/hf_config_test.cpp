@@ -302,12 +302,8 @@ TEST(HfConfig, NamesTheArchitecture) {
   }
   expect_contains(error_of([&] { architecture_of("{\"a\":\n?}", "c.json"); }), {"c.json:2:1"});
 
-  expect_contains(refusal([](json& c) { c["architectures"] = {"Qwen2ForCausalLM"}; }),
-                  {"'Qwen2ForCausalLM' is not supported yet", "DeepseekV3ForCausalLM"});
-  expect_contains(refusal([](json& c) { c["architectures"] = {"LlamaForCausalLM"}; }),
-                  {"'LlamaForCausalLM' is not supported yet"});
   expect_contains(refusal([](json& c) { c["architectures"] = {"BertModel"}; }),
-                  {"'BertModel' is not supported by this version", "DeepseekV3ForCausalLM"});
+                  {"'BertModel' is not DeepseekV3ForCausalLM"});
 }
 
 TEST(HfConfig, ReadsGenerationDefaults) {

@@ -75,8 +75,8 @@ TEST(Inspection, AddsUpWhateverTheModel) {
     EXPECT_EQ(accounting.total().tensors, checkpoint.tensors().size());
 
     // By what the loader counts.
-    ASSERT_TRUE(inspection.config.deepseek.has_value());
-    const Footprint footprint = footprint_of(checkpoint, *inspection.config.deepseek);
+    ASSERT_TRUE(inspection.config.model.has_value());
+    const Footprint footprint = footprint_of(checkpoint, *inspection.config.model);
     EXPECT_EQ(accounting.total_without_mtp().bytes, footprint.total(false)) << name;
     EXPECT_EQ(accounting.total().bytes, footprint.total(true)) << name;
     EXPECT_EQ(accounting.of(Part::routed_experts).bytes, footprint.of(Part::routed_experts, true));

@@ -55,7 +55,7 @@ TEST_F(Skeleton, TheReleasedLayoutComesOutToTheByte) {
   std::vector<TensorInfo> tensors = released_layout(config);
   EXPECT_EQ(tensors.size(), 91'991u);
   const std::vector<size_t> counts =
-      shard_table_counts(read_text(r1_table()), r1_table(), config, tensors);
+      shard_table_counts(read_text(r1_table()), r1_table(), config.num_hidden_layers, tensors);
   ASSERT_EQ(counts.size(), 163u);
   const std::vector<std::string> headers = place_in_shards(counts, &tensors);
   EXPECT_EQ(index_text(tensors, counts.size()).size(), 8'898'324u);
@@ -276,7 +276,7 @@ class ShardTable : public testing::Test {
         tensors_(released_layout(config_)) {}
 
   std::vector<size_t> counts(const std::string& text) const {
-    return shard_table_counts(text, "t.csv", config_, tensors_);
+    return shard_table_counts(text, "t.csv", config_.num_hidden_layers, tensors_);
   }
   void refused(const std::string& text, const std::vector<std::string>& parts) const {
     const std::string message = error_of([&] { counts(text); });
