@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/combine/combine.h"
@@ -37,45 +38,63 @@ Seen seen_in_block(const LatentAttention& a, int64_t token, int64_t block) {
           std::min(position + 1 - base, kAttentionBlock)};
 }
 
-// Query rows [row0, row0 + rows) of one worker, and its scratch. Everything is padded to 16 floats,
-// so that the products have no tails; the padding of queries and blocks is zero.
+// Queries of one key-value head, counted through tokens: rows [row0, row0 + rows) of one worker,
+// and its scratch. Everything is padded to 16 floats, so that the products have no tails; the
+// padding of queries and of a block's end is zero.
 class Group {
  public:
   static int64_t floats(const KvRowLayout& layout, int64_t rows) {
     const int64_t per_row = pad16(layout.width()) + pad16(layout.latent) + kAttentionBlock + 4;
-    return rows * per_row + kAttentionBlock * pad16(layout.width());
+    return rows * per_row + kAttentionBlock * panel_width(layout);
   }
 
-  Group(const KernelContext& context, const LatentAttention& a, int64_t row0, int64_t rows,
-        int worker)
+  struct Rows {
+    int64_t head;  // of the cache
+    int64_t first;
+    int64_t count;
+  };
+  Group(const KernelContext& context, const LatentAttention& a, const Rows& part, int worker)
       : a_(a),
         combine_(*context.kernels().combine),
         attention_(*context.kernels().attention),
-        row0_(row0),
-        rows_(rows),
-        width_(pad16(a.layout.width())),
+        head_(part.head),
+        row0_(part.first),
+        rows_(part.count),
+        shared_(a.heads / a.layout.heads),
+        width_(panel_width(a.layout)),
+        key_(a.keys_apart ? a.layout.latent : 0),
+        key_width_(pad16(a.query_width())),
         latent_(pad16(a.layout.latent)) {
+    const int64_t rows = part.count;
     float* scratch = reinterpret_cast<float*>(context.scratch(worker));
     const auto take = [&](int64_t count) { return std::exchange(scratch, scratch + count); };
     panel_ = take(kAttentionBlock * width_);
-    q_ = take(rows * width_);
+    q_ = take(rows * key_width_);
     o_ = take(rows * latent_);
     e_ = take(rows * kAttentionBlock);
     factor_ = take(rows);
     state_ = reinterpret_cast<SoftmaxState*>(take(rows * 3));
     static_assert(sizeof(SoftmaxState) == 3 * sizeof(float));
 
-    for (int64_t p = 0; p < kAttentionBlock; ++p) pad(panel_ + p * width_, a.layout.width());
+    for (int64_t p = 0; p < kAttentionBlock; ++p) {
+      std::fill(panel_ + p * width_ + a.layout.width(), panel_ + (p + 1) * width_, 0.0f);
+    }
     for (int64_t i = 0; i < rows; ++i) {
-      std::copy_n(a.q.row(row0 + i), a.layout.width(), q_ + i * width_);
-      pad(q_ + i * width_, a.layout.width());
+      float* q = q_ + i * key_width_;
+      std::copy_n(a.q.row(query_row(i)), a.query_width(), q);
+      std::fill(q + a.query_width(), q + key_width_, 0.0f);
       state_[i] = {-kInf, 0.0f, 0.0f};
     }
     std::fill_n(o_, rows * latent_, 0.0f);
   }
 
-  int64_t first_token() const { return row0_ / a_.heads; }
-  int64_t last_token() const { return (row0_ + rows_ - 1) / a_.heads; }
+  int64_t first_token() const { return row0_ / shared_; }
+  int64_t last_token() const { return (row0_ + rows_ - 1) / shared_; }
+  int64_t token(int64_t i) const { return (row0_ + i) / shared_; }
+  // Of the group's row i in the caller's queries.
+  int64_t query_row(int64_t i) const {
+    return token(i) * a_.heads + head_ * shared_ + (row0_ + i) % shared_;
+  }
   const SoftmaxState& state(int64_t i) const { return state_[i]; }
 
   // Calls step(first row, rows, seen) for every run of queries that see the same part of a block,
@@ -97,15 +116,16 @@ class Group {
       }
       if (all.empty()) continue;
       attention_.load_rows(a_.layout,
-                           a_.blocks[static_cast<size_t>(block)] + all.begin * a_.layout.bytes(),
+                           a_.blocks[static_cast<size_t>(block)] + all.begin * a_.layout.bytes() +
+                               head_ * a_.layout.head_bytes(),
                            all.end - all.begin, panel_ + all.begin * width_, width_);
       for (int64_t t = first_token(); t <= last_token();) {
         const Seen seen = seen_in_block(a_, t, block);
         int64_t after = t + 1;
         while (after <= last_token() && seen_in_block(a_, after, block) == seen) ++after;
         if (!seen.empty()) {
-          const int64_t begin = std::max(t * a_.heads, row0_) - row0_;
-          const int64_t end = std::min(after * a_.heads - row0_, rows_);
+          const int64_t begin = std::max(t * shared_, row0_) - row0_;
+          const int64_t end = std::min(after * shared_ - row0_, rows_);
           step(block, begin, end - begin, seen);
         }
         t = after;
@@ -116,15 +136,15 @@ class Group {
   // The scaled scores of a run; row i's are at the returned pointer + i * kAttentionBlock.
   float* scores(int64_t row, int64_t count, Seen seen) {
     DotTile tile;
-    tile.q = q_ + row * width_;
-    tile.q_stride = width_;
-    tile.w = panel_ + seen.begin * width_;
+    tile.q = q_ + row * key_width_;
+    tile.q_stride = key_width_;
+    tile.w = panel_ + seen.begin * width_ + key_;
     tile.w_stride = width_;
     tile.out = e_ + row * kAttentionBlock + seen.begin;
     tile.out_stride = kAttentionBlock;
     tile.n = count;
     tile.rows = seen.end - seen.begin;
-    tile.width = width_;
+    tile.width = key_width_;
     tile.scale = a_.softmax_scale;
     attention_.dots(tile);
     return e_ + row * kAttentionBlock;
@@ -155,7 +175,7 @@ class Group {
   // o / l; a query that saw nothing gives zeros.
   void finish() {
     for (int64_t i = 0; i < rows_; ++i) {
-      float* out = a_.out.row(row0_ + i);
+      float* out = a_.out.row(query_row(i));
       const float sum = state_[i].sum;
       for (int64_t c = 0; c < a_.layout.latent; ++c) {
         out[c] = sum == 0.0f ? 0.0f : o_[i * latent_ + c] / sum;
@@ -164,47 +184,70 @@ class Group {
   }
 
  private:
-  void pad(float* row, int64_t used) const { std::fill(row + used, row + width_, 0.0f); }
+  // A decoded row, and room behind it for the padding of a key that begins anywhere.
+  static int64_t panel_width(const KvRowLayout& layout) { return pad16(layout.width() + 15); }
 
   const LatentAttention& a_;
   const CombineKernels& combine_;
   const AttentionKernels& attention_;
+  int64_t head_;
   int64_t row0_;
   int64_t rows_;
-  int64_t width_;   // padded
-  int64_t latent_;  // padded
-  float* panel_;    // [kAttentionBlock, width]: the decoded block
-  float* q_;        // [rows, width]
-  float* o_;        // [rows, latent]
-  float* e_;        // [rows, kAttentionBlock]: scores, then their exponentials
-  float* factor_;   // [rows]
+  int64_t shared_;     // query heads of one key-value head
+  int64_t width_;      // padded
+  int64_t key_;        // where in a row the part begins that scores are over
+  int64_t key_width_;  // padded
+  int64_t latent_;     // padded
+  float* panel_;       // [kAttentionBlock, width]: the decoded block
+  float* q_;           // [rows, key_width]
+  float* o_;           // [rows, latent]
+  float* e_;           // [rows, kAttentionBlock]: scores, then their exponentials
+  float* factor_;      // [rows]
   SoftmaxState* state_;
 };
 
-// Queries per group: many enough to share a decoded block well, and as many groups for each thread.
-int64_t group_rows(const KernelContext& context, const LatentAttention& a) {
-  int64_t most = kGroupRows;
-  while (most > 1 && Group::floats(a.layout, most) > kScratchFloats) --most;
-  if (Group::floats(a.layout, most) > kScratchFloats) {
-    fail_input(
-        "attention over a latent row of {} values does not fit the scratch memory of {} bytes",
-        a.layout.width(), KernelContext::kScratchBytes);
+int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+// The groups of all key-value heads: large enough to share a decoded block well, and as many for
+// each thread.
+class Groups {
+ public:
+  Groups(const KernelContext& context, const LatentAttention& a)
+      : rows_(a.q.rows / a.layout.heads) {
+    int64_t most = kGroupRows;
+    while (most > 1 && Group::floats(a.layout, most) > kScratchFloats) --most;
+    if (Group::floats(a.layout, most) > kScratchFloats) {
+      fail_input(
+          "attention over a cached row of {} values does not fit the scratch memory of {} "
+          "bytes",
+          a.layout.width(), KernelContext::kScratchBytes);
+    }
+    const int64_t threads = context.pool().threads();
+    const int64_t even = threads / std::gcd(threads, a.layout.heads);
+    per_group_ = divide_up(rows_, divide_up(divide_up(rows_, most), even) * even);
+    in_head_ = divide_up(rows_, per_group_);
+    count_ = in_head_ * a.layout.heads;
   }
-  const auto divide_up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
-  const int64_t threads = context.pool().threads();
-  const int64_t groups = divide_up(divide_up(a.q.rows, most), threads) * threads;
-  return divide_up(a.q.rows, groups);
-}
+  int64_t count() const { return count_; }
+  Group::Rows operator[](int64_t index) const {
+    const int64_t first = index % in_head_ * per_group_;
+    return {index / in_head_, first, std::min(per_group_, rows_ - first)};
+  }
+
+ private:
+  int64_t rows_;  // of one key-value head
+  int64_t per_group_;
+  int64_t in_head_;
+  int64_t count_;
+};
 
 }  // namespace
 
 void latent_attention(const KernelContext& context, const LatentAttention& a) {
   if (a.q.rows == 0) return;
-  const int64_t per_group = group_rows(context, a);
-  const int64_t groups = (a.q.rows + per_group - 1) / per_group;
-  context.pool().parallel_for(groups, [&](int64_t index, int worker) {
-    const int64_t row0 = index * per_group;
-    Group group(context, a, row0, std::min(per_group, a.q.rows - row0), worker);
+  const Groups groups(context, a);
+  context.pool().parallel_for(groups.count(), [&](int64_t index, int worker) {
+    Group group(context, a, groups[index], worker);
     group.walk([&](int64_t, int64_t row, int64_t count, Seen seen) {
       group.scores(row, count, seen);
       group.softmax(row, count, seen);
@@ -217,29 +260,28 @@ void latent_attention(const KernelContext& context, const LatentAttention& a) {
 void attention_probabilities(const KernelContext& context, const LatentAttention& a,
                              Span2d<float> probabilities) {
   if (a.q.rows == 0) return;
-  const int64_t per_group = group_rows(context, a);
-  const int64_t groups = (a.q.rows + per_group - 1) / per_group;
-  context.pool().parallel_for(groups, [&](int64_t index, int worker) {
-    const int64_t row0 = index * per_group;
-    const int64_t rows = std::min(per_group, a.q.rows - row0);
-    Group group(context, a, row0, rows, worker);
+  const Groups groups(context, a);
+  context.pool().parallel_for(groups.count(), [&](int64_t index, int worker) {
+    const Group::Rows part = groups[index];
+    const int64_t rows = part.count;
+    Group group(context, a, part, worker);
     for (int64_t i = 0; i < rows; ++i) {
-      std::fill_n(probabilities.row(row0 + i), probabilities.cols, 0.0f);
+      std::fill_n(probabilities.row(group.query_row(i)), probabilities.cols, 0.0f);
     }
     group.walk([&](int64_t block, int64_t row, int64_t count, Seen seen) {
       const float* scores = group.scores(row, count, seen);
       for (int64_t i = 0; i < count; ++i) {
-        std::copy(scores + i * kAttentionBlock + seen.begin,
-                  scores + i * kAttentionBlock + seen.end,
-                  probabilities.row(row0 + row + i) + block * kAttentionBlock + seen.begin);
+        std::copy(
+            scores + i * kAttentionBlock + seen.begin, scores + i * kAttentionBlock + seen.end,
+            probabilities.row(group.query_row(row + i)) + block * kAttentionBlock + seen.begin);
       }
       group.softmax(row, count, seen);
     });
     for (int64_t i = 0; i < rows; ++i) {
-      const int64_t token = (row0 + i) / a.heads;
+      const int64_t token = group.token(i);
       const SoftmaxState& state = group.state(i);
       const float max = state.max == -kInf ? 0.0f : state.max;
-      float* row = probabilities.row(row0 + i);
+      float* row = probabilities.row(group.query_row(i));
       for (int64_t p = first_seen(a, token); p <= a.positions[static_cast<size_t>(token)]; ++p) {
         row[p] = state.sum == 0.0f ? 0.0f : exp_f32(row[p] - max) / state.sum;
       }

@@ -25,20 +25,21 @@ void load_int8_row(int64_t latent, int64_t rope, const std::byte* from, float* t
 void load_rows(const KvRowLayout& layout, const std::byte* from, int64_t count, float* to,
                int64_t stride) {
   const int64_t width = layout.latent + layout.rope;
+  const int64_t values = layout.heads * width;
   for (int64_t p = 0; p < count; ++p) {
     switch (layout.format) {
       case KvFormat::f32:
         __builtin_memcpy(to, from, static_cast<size_t>(width) * 4);
-        from += width * 4;
+        from += values * 4;
         break;
       case KvFormat::bf16:
         decode_values<2>(from, width, to,
                          [](const std::byte* b, Vector::Reg* v) { Vector::decode_bf16(b, v); });
-        from += width * 2;
+        from += values * 2;
         break;
       case KvFormat::int8:
         load_int8_row(layout.latent, layout.rope, from, to);
-        from += width + 8;
+        from += values + layout.heads * 8;
         break;
     }
     to += stride;
