@@ -139,25 +139,28 @@ struct TokenBytes {
 TokenBytes token_bytes(const ModelInfo& info) {
   const Checkpoint checkpoint = Checkpoint::open(info.folder);
   const std::string path = checkpoint.folder() + "/config.json";
-  const DeepseekConfig config = parse_deepseek_config(read_text(path), path);
+  const ModelConfig config = parse_model_config(read_text(path), path);
+  const ModelShape shape = shape_of(config);
   const Footprint footprint = footprint_of(checkpoint, config);
   TokenBytes bytes;
   bytes.dense = footprint.of(Part::dense_mlp, false) + footprint.of(Part::shared_experts, false);
   uint64_t head = footprint.of(Part::head, false);
   if (head == 0) head = footprint.of(Part::embedding, false);
   if (info.head == WeightPrecision::int8) {
-    head = static_cast<uint64_t>(config.vocab_size) *
-           (static_cast<uint64_t>(config.hidden_size) + sizeof(float));
+    head = static_cast<uint64_t>(shape.vocab_size) *
+           (static_cast<uint64_t>(shape.hidden_size) + sizeof(float));
   }
   bytes.resident =
       footprint.of(Part::attention, false) + bytes.dense + footprint.of(Part::router, false) + head;
-  bytes.layers = config.num_hidden_layers;
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    bytes.moe_layers += config.is_moe_layer(layer) ? 1 : 0;
+  bytes.layers = shape.num_hidden_layers;
+  const auto* moe = std::get_if<DeepseekConfig>(&config);
+  if (moe == nullptr) return bytes;
+  for (int64_t layer = 0; layer < moe->num_hidden_layers; ++layer) {
+    bytes.moe_layers += moe->is_moe_layer(layer) ? 1 : 0;
   }
-  bytes.experts_per_layer = config.n_routed_experts;
-  bytes.experts_per_token = config.num_experts_per_tok;
-  const auto experts = static_cast<uint64_t>(bytes.moe_layers * config.n_routed_experts);
+  bytes.experts_per_layer = moe->n_routed_experts;
+  bytes.experts_per_token = moe->num_experts_per_tok;
+  const auto experts = static_cast<uint64_t>(bytes.moe_layers * moe->n_routed_experts);
   if (experts > 0) bytes.expert = footprint.of(Part::routed_experts, false) / experts;
   return bytes;
 }

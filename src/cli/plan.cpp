@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/units.h"
-#include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/model_tensors.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
@@ -216,7 +216,9 @@ std::string as_text(const ModelForecast& f, const Rates& rates) {
                         format_size(f.payload_bytes),
                         f.whole_copy_fits.value_or(false) ? "does" : "does not");
   }
-  text += "experts are taken to be chosen equally often; real texts repeat some of them\n";
+  if (f.experts > 0) {
+    text += "experts are taken to be chosen equally often; real texts repeat some of them\n";
+  }
   return text;
 }
 
@@ -225,8 +227,8 @@ std::string as_text(const ModelForecast& f, const Rates& rates) {
 int run_command(const PlanOptions& options, Output& output) {
   const Checkpoint checkpoint = Checkpoint::open(options.folder);
   const std::string path = checkpoint.folder() + "/config.json";
-  const DeepseekConfig config = parse_deepseek_config(read_text(path, 1 << 20), path);
-  check_deepseek_tensors(checkpoint, config);
+  const ModelConfig config = parse_model_config(read_text(path, 1 << 20), path);
+  check_tensors(checkpoint, config);
   ForecastOptions asked;
   asked.ram = options.ram;
   asked.context = options.context;

@@ -3,15 +3,29 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/join.h"
 #include "base/system.h"
+#include "checkpoint/model_config.h"
 #include "engine/deepseek_backend.h"
+#include "engine/dense_backend.h"
 #include "kernels/dispatch.h"
 
 namespace fathom {
 
 std::unique_ptr<Backend> open_backend(const std::string& folder, const LoadOptions& options) {
-  return open_deepseek_backend(folder, options);
+  // Where config.json cannot be read, nothing says that it is no DeepseekV3 folder; all that is
+  // wrong with it comes out together.
+  const std::string path = folder + "/config.json";
+  std::string name;
+  try {
+    name = architecture_of(read_text(path, 1 << 20), path);
+  } catch (const Error&) {
+    return open_deepseek_backend(folder, options);
+  }
+  if (!is_supported_architecture(name)) fail_unsupported(name, path);
+  return is_dense_architecture(name) ? open_dense_backend(folder, options)
+                                     : open_deepseek_backend(folder, options);
 }
 
 void ProblemCollector::fail_if_any() const {
@@ -48,8 +62,14 @@ KvFormat kv_format_of(KvPrecision precision) {
   return KvFormat::bf16;
 }
 
-MemoryNeeds common_needs(const LoadOptions& options, const ModelInfo& info) {
+MemoryNeeds common_needs(const LoadOptions& options, const ModelInfo& info,
+                         const std::string& folder, bool tied) {
+  if (tied && options.head != options.embed) {
+    fail_usage("{}: head and embedding are one tensor: --head and --embed must be the same",
+               folder);
+  }
   MemoryNeeds needs;
+  needs.tied = tied;
   needs.int8_head = options.head == WeightPrecision::int8;
   needs.int8_embedding = options.embed == WeightPrecision::int8;
   needs.context = info.context.tokens;

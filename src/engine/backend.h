@@ -63,8 +63,10 @@ Machine start_machine(const ModelInfo& info);
 
 int64_t row_chunk_of(const LoadOptions& options);
 KvFormat kv_format_of(KvPrecision precision);
-// What options and `info` say of the needs; the weights' own are the caller's.
-MemoryNeeds common_needs(const LoadOptions& options, const ModelInfo& info);
+// What options and `info` say of the needs; the weights' own are the caller's. `tied`: the head is
+// the embedding, and then both have one precision, or it is Error(usage).
+MemoryNeeds common_needs(const LoadOptions& options, const ModelInfo& info,
+                         const std::string& folder, bool tied);
 void tell_plan(const MemoryPlan& plan, ModelInfo* info);
 // Pages for the sequences that were planned, and for more where memory is left over.
 std::shared_ptr<KvPagePool> make_pages(const KvCacheLayout& layout, const MemoryPlan& plan);

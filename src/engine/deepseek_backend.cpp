@@ -149,16 +149,11 @@ KvCacheLayout DeepseekBackend::kv_layout(const LoadOptions& options) const {
 MemoryPlan DeepseekBackend::plan(const LoadOptions& options, WeightChoice* choice,
                                  ModelInfo* info) {
   const Checkpoint& checkpoint = *checkpoint_;
-  MemoryNeeds needs = common_needs(options, *info);
+  MemoryNeeds needs =
+      common_needs(options, *info, checkpoint.folder(), has_tied_head(checkpoint, config_));
   needs.shape = memory_shape_of(config_);
   needs.footprint = footprint_of(checkpoint, config_);
-  needs.tied = has_tied_head(checkpoint, config_);
-  if (needs.tied && options.head != options.embed) {
-    fail_usage("{}: head and embedding are one tensor: --head and --embed must be the same",
-               checkpoint.folder());
-  }
-  choice->int8_head = needs.int8_head;
-  choice->int8_embedding = needs.int8_embedding;
+  choice->vocabulary = {needs.int8_head, needs.int8_embedding};
   const MemoryBudget budget = decide_budget(options.ram, system::available_memory());
 
   const auto with = [&](bool mtp) {
@@ -206,7 +201,7 @@ MemoryPlan DeepseekBackend::plan(const LoadOptions& options, WeightChoice* choic
   }
   choice->mtp = mtp;
   choice->routed_experts = plan.experts == ExpertsPlace::memory;
-  choice->embedding_on_disk = plan.embedding_on_disk;
+  choice->vocabulary.embedding_on_disk = plan.embedding_on_disk;
   info->kv_bytes_per_token = needs.kv_bytes_per_token;
   info->weight_bytes = needs.footprint.total(mtp);
   return plan;

@@ -7,12 +7,12 @@
 #include "base/system.h"
 #include "base/units.h"
 #include "cache/kv_cache.h"
-#include "checkpoint/deepseek_tensors.h"
+#include "checkpoint/expected_tensors.h"
 #include "checkpoint/footprint.h"
 #include "engine/context_length.h"
 #include "experts/expert_layout.h"
 #include "kernels/context.h"
-#include "model/deepseek/weights.h"
+#include "model/dense/attention.h"
 
 namespace fathom {
 namespace {
@@ -32,15 +32,35 @@ struct Weights {
   uint64_t expert = 0;
 };
 
+// What one token keeps in the cache, and multiply-adds of one token with one kept position.
+struct AttentionCosts {
+  KvCacheLayout kv;
+  int64_t macs_per_position = 0;
+};
+
+AttentionCosts attention_costs_of(const DeepseekConfig& c) {
+  return {{c.num_hidden_layers, {KvFormat::bf16, c.kv_lora_rank, c.qk_rope_head_dim}},
+          c.num_hidden_layers * c.num_attention_heads * (2 * c.kv_lora_rank + c.qk_rope_head_dim)};
+}
+
+AttentionCosts attention_costs_of(const DenseConfig& c) {
+  return {{c.num_hidden_layers, dense_kv_row(c, KvFormat::bf16)},
+          c.num_hidden_layers * c.num_attention_heads * 2 * c.head_dim};
+}
+
 uint64_t elements(const TensorInfo& tensor) {
   return tensor.bytes / static_cast<uint64_t>(dtype_bytes(tensor.dtype));
 }
 
 class Forecaster {
  public:
-  Forecaster(const Checkpoint& checkpoint, const DeepseekConfig& config,
+  Forecaster(const Checkpoint& checkpoint, const ModelConfig& config,
              const ForecastOptions& options)
-      : checkpoint_(checkpoint), config_(config), options_(options) {}
+      : checkpoint_(checkpoint),
+        config_(config),
+        shape_(shape_of(config)),
+        options_(options),
+        tied_(has_tied_embeddings(config)) {}
 
   ModelForecast run() {
     footprint_ = footprint_of(checkpoint_, config_);
@@ -68,10 +88,11 @@ class Forecaster {
     f_.routed_bytes = main_bytes(Part::routed_experts);
     f_.resident_bytes = footprint_.total(false) - f_.routed_bytes;
     f_.mtp_bytes = footprint_.total(true) - footprint_.total(false);
-    tied_ = has_tied_head(checkpoint_, config_);
     for (const TensorInfo& tensor : checkpoint_.tensors()) count_weights(tensor);
-    if (config_.n_routed_experts > 0) {
-      layout_.emplace(checkpoint_, config_, false);
+    const auto* moe = std::get_if<DeepseekConfig>(&config_);
+    if (moe != nullptr && moe->n_routed_experts > 0) {
+      layout_.emplace(checkpoint_, *moe, false);
+      experts_per_layer_ = moe->n_routed_experts;
       f_.experts = static_cast<uint64_t>(layout_->expert_count());
       for (ExpertId id = 0; id < layout_->expert_count(); ++id) {
         f_.split_experts += layout_->parts(id).count > 1 ? 1 : 0;
@@ -85,18 +106,15 @@ class Forecaster {
       }
     }
     f_.macs_per_token = weights_.resident + moe_layers_ * top_k_ * weights_.expert;
-    f_.macs_per_cached_position =
-        static_cast<uint64_t>(config_.num_hidden_layers * config_.num_attention_heads *
-                              (2 * config_.kv_lora_rank + config_.qk_rope_head_dim));
-    kv_.layers = config_.num_hidden_layers;
-    kv_.row = {KvFormat::bf16, config_.kv_lora_rank, config_.qk_rope_head_dim};
-    f_.kv_bytes_per_token = static_cast<uint64_t>(kv_.layers * kv_.row.bytes());
-    for (int64_t context = 4096; context < config_.max_position_embeddings; context *= 4) {
+    const auto [kv, macs] =
+        std::visit([](const auto& config) { return attention_costs_of(config); }, config_);
+    f_.macs_per_cached_position = static_cast<uint64_t>(macs);
+    f_.kv_bytes_per_token = static_cast<uint64_t>(kv.layers * kv.row.bytes());
+    const int64_t longest = shape_.max_position_embeddings;
+    for (int64_t context = 4096; context < longest; context *= 4) {
       f_.kv_at.emplace_back(context, static_cast<uint64_t>(context) * f_.kv_bytes_per_token);
     }
-    f_.kv_at.emplace_back(
-        config_.max_position_embeddings,
-        static_cast<uint64_t>(config_.max_position_embeddings) * f_.kv_bytes_per_token);
+    f_.kv_at.emplace_back(longest, static_cast<uint64_t>(longest) * f_.kv_bytes_per_token);
   }
 
   // Matrices that a token is multiplied with: no scales, no norms, and the embedding only where it
@@ -104,7 +122,7 @@ class Forecaster {
   void count_weights(const TensorInfo& tensor) {
     if (tensor.shape.size() != 2 || tensor.name.ends_with(names::kScaleSuffix)) return;
     const std::optional<int64_t> layer = names::layer_of(tensor.name);
-    if (layer && *layer >= config_.num_hidden_layers) return;
+    if (layer && *layer >= shape_.num_hidden_layers) return;
     if (tensor.name == names::kEmbedding && !tied_) return;
     if (tensor.name == names::kHead && tied_) return;
     const bool known = layer || tensor.name == names::kEmbedding || tensor.name == names::kHead;
@@ -116,7 +134,7 @@ class Forecaster {
 
   MemoryNeeds needs(int64_t context, int64_t sequences, uint64_t budget) const {
     MemoryNeeds needs;
-    needs.shape = memory_shape_of(config_);
+    needs.shape = std::visit([](const auto& config) { return memory_shape_of(config); }, config_);
     needs.footprint = footprint_;
     needs.tied = tied_;
     needs.context = context;
@@ -145,7 +163,7 @@ class Forecaster {
 
   void divide_memory() {
     const ContextDecision context =
-        decide_context(shape_of(config_), options_.tokenizer_max_length, options_.context);
+        decide_context(shape_, options_.tokenizer_max_length, options_.context);
     f_.context = context.tokens;
     f_.context_reason = context.reason;
     const MemoryBudget budget = decide_budget(options_.ram, system::available_memory());
@@ -175,7 +193,7 @@ class Forecaster {
   }
   int64_t largest_context() const {
     int64_t low = 0;
-    int64_t high = config_.max_position_embeddings + 1;
+    int64_t high = shape_.max_position_embeddings + 1;
     while (high - low > 1) {
       const int64_t middle = low + (high - low) / 2;
       (fits(middle, f_.budget) ? low : high) = middle;
@@ -192,7 +210,7 @@ class Forecaster {
   // Experts of one layer that `tokens` tokens go to, where all are chosen equally often.
   double distinct(int64_t tokens) const {
     if (f_.experts == 0) return 0;
-    const auto of_layer = static_cast<double>(config_.n_routed_experts);
+    const auto of_layer = static_cast<double>(experts_per_layer_);
     const double spared = 1 - static_cast<double>(top_k_) / of_layer;
     return of_layer * (1 - std::pow(spared, static_cast<double>(tokens)));
   }
@@ -256,7 +274,7 @@ class Forecaster {
     if (f_.mtp_bytes > 0) {
       // Two tokens go through the main model at once, and the layer itself drafts.
       PassForecast two = pass(1, 2, options_.rates, cached_);
-      const double layers = static_cast<double>(config_.num_hidden_layers);
+      const double layers = static_cast<double>(shape_.num_hidden_layers);
       const double drafting = f_.decode->expected_seconds / layers;
       f_.what_if.push_back(
           {"multi-token prediction (--mtp on)",
@@ -302,16 +320,17 @@ class Forecaster {
   }
 
   const Checkpoint& checkpoint_;
-  const DeepseekConfig& config_;
+  const ModelConfig& config_;
+  const ModelShape shape_;
   const ForecastOptions& options_;
+  const bool tied_;
   ModelForecast f_;
   Footprint footprint_;
   std::optional<ExpertLayout> layout_;
-  KvCacheLayout kv_;
   Weights weights_;
   uint64_t moe_layers_ = 0;
+  int64_t experts_per_layer_ = 0;
   uint64_t top_k_ = 0;
-  bool tied_ = false;
   double cached_ = 0;
 };
 
@@ -326,7 +345,7 @@ const char* PassForecast::binding() const {
   return memory_seconds >= operation_seconds ? "memory" : "arithmetic";
 }
 
-ModelForecast forecast_model(const Checkpoint& checkpoint, const DeepseekConfig& config,
+ModelForecast forecast_model(const Checkpoint& checkpoint, const ModelConfig& config,
                              const ForecastOptions& options) {
   return Forecaster(checkpoint, config, options).run();
 }

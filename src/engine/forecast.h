@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 #include "engine/memory_plan.h"
 
 namespace fathom {
@@ -89,7 +89,7 @@ struct ModelForecast {
 
 // Memory is divided by plan_memory(), as a run would. Error(usage) where the context is longer than
 // the model's.
-ModelForecast forecast_model(const Checkpoint& checkpoint, const DeepseekConfig& config,
+ModelForecast forecast_model(const Checkpoint& checkpoint, const ModelConfig& config,
                              const ForecastOptions& options);
 
 }  // namespace fathom

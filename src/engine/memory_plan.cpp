@@ -175,6 +175,16 @@ MemoryShape memory_shape_of(const DeepseekConfig& config) {
   return {config.vocab_size, config.hidden_size, sweep, attention + mlp};
 }
 
+MemoryShape memory_shape_of(const DenseConfig& config) {
+  const int64_t q = config.q_rows();
+  const int64_t kv = config.kv_rows();
+  // Queries before and after RoPE and what attention gives; keys and values, and both as cached.
+  const int64_t attention = 3 * q + 4 * kv + config.hidden_size;
+  const int64_t mlp = 2 * config.intermediate_size + config.hidden_size;
+  return {config.vocab_size, config.hidden_size, 2 * config.hidden_size + config.head_dim,
+          attention + mlp};
+}
+
 void set_expert_needs(const ExpertLayout& layout, uint64_t budget, MemoryNeeds* needs) {
   StreamedStoreOptions store;
   store.row_chunk = needs->row_chunk;

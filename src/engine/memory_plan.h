@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/footprint.h"
-#include "checkpoint/hf_config.h"
+#include "checkpoint/model_config.h"
 #include "experts/expert_layout.h"
 #include "fathom/model.h"
 
@@ -27,6 +27,7 @@ struct MemoryShape {
   int64_t scratch_floats = 0;  // while the row is worked on inside a layer
 };
 MemoryShape memory_shape_of(const DeepseekConfig& config);
+MemoryShape memory_shape_of(const DenseConfig& config);
 
 struct MemoryNeeds {
   MemoryShape shape;

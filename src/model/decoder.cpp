@@ -46,4 +46,10 @@ void add_to(Span2d<const float> x, Span2d<float> to) {
   }
 }
 
+void add_bias(const float* bias, Span2d<float> to) {
+  for (int64_t r = 0; r < to.rows; ++r) {
+    for (int64_t c = 0; c < to.cols; ++c) to.row(r)[c] += bias[c];
+  }
+}
+
 }  // namespace fathom

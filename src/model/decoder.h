@@ -72,5 +72,7 @@ void prepare_caches(Sweep& sweep);
 void copy_wanting(const Sweep& sweep, Span2d<float> out);
 Matrix copy_of(Span2d<const float> x);
 void add_to(Span2d<const float> x, Span2d<float> to);
+// bias [to.cols], to every row.
+void add_bias(const float* bias, Span2d<float> to);
 
 }  // namespace fathom

@@ -28,6 +28,7 @@ struct Sweep {
   Matrix hidden;  // [rows, hidden_size]: the residual stream
 
   Matrix normed;  // the same shape: what attention and the MLP see of it
+  Matrix angles;  // [rows, ...]: of RoPE, where a decoder keeps them from layer to layer
 
   int64_t size() const { return static_cast<int64_t>(rows.size()); }
 };

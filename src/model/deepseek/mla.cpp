@@ -5,20 +5,13 @@
 
 #include "kernels/linear/linear.h"
 #include "kernels/norm/norm.h"
+#include "model/decoder.h"
 
 namespace fathom {
 namespace {
 
 // The reference's class default for q_a_layernorm and kv_a_layernorm, whatever rms_norm_eps says.
 constexpr float kLatentNormEps = 1e-6f;
-
-void add_bias(Span2d<float> x, const float* bias) {
-  if (bias == nullptr) return;
-  for (int64_t r = 0; r < x.rows; ++r) {
-    float* row = x.row(r);
-    for (int64_t c = 0; c < x.cols; ++c) row[c] += bias[c];
-  }
-}
 
 }  // namespace
 
@@ -82,10 +75,8 @@ void Mla::forward(const AttentionWeights& w, int64_t layer, std::span<const Swee
 
   const Span2d<float> out = out_.view().middle_rows(0, n);
   linear(*context_, values_.view().middle_rows(0, n), w.o_proj, out);
-  add_bias(out, w.o_bias);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t c = 0; c < out.cols; ++c) hidden.row(i)[c] += out.row(i)[c];
-  }
+  if (w.o_bias != nullptr) add_bias(w.o_bias, out);
+  add_to(out, hidden);
 }
 
 Span2d<float> Mla::queries(const AttentionWeights& w, Span2d<const float> normed) {
@@ -96,7 +87,7 @@ Span2d<float> Mla::queries(const AttentionWeights& w, Span2d<const float> normed
   }
   const Span2d<float> q_a = q_a_.view().middle_rows(0, normed.rows);
   linear(*context_, normed, w.q_a_proj, q_a);
-  add_bias(q_a, w.q_a_bias);
+  if (w.q_a_bias != nullptr) add_bias(w.q_a_bias, q_a);
   rms_norm(*context_, q_a, w.q_a_layernorm, kLatentNormEps, q_a);
   linear(*context_, q_a, w.q_b_proj, q);
   return q;
@@ -107,7 +98,7 @@ void Mla::cache_rows(const AttentionWeights& w, int64_t layer, std::span<const S
   const int64_t n = normed.rows;
   const Span2d<float> kv = kv_.view().middle_rows(0, n);
   linear(*context_, normed, w.kv_a_proj_with_mqa, kv);
-  add_bias(kv, w.kv_a_bias);
+  if (w.kv_a_bias != nullptr) add_bias(w.kv_a_bias, kv);
   rms_norm(*context_, kv.middle_cols(0, latent_), w.kv_a_layernorm, kLatentNormEps,
            cache_row_.view().middle_rows(0, n).middle_cols(0, latent_));
   for (int64_t i = 0; i < n; ++i) {

@@ -18,17 +18,6 @@ GatedMlp gated_mlp_of(WeightLoader& loader, const std::string& prefix, int64_t h
           loader.matrix(prefix + ".down_proj.weight", intermediate)};
 }
 
-WeightView head_of(WeightLoader& loader, const std::string& name, const WeightChoice& choice) {
-  return choice.int8_head ? loader.quantised_matrix(name) : loader.matrix(name);
-}
-
-Embedding embedding_of(WeightLoader& loader, const Checkpoint& checkpoint, const std::string& name,
-                       const WeightChoice& choice) {
-  if (choice.int8_embedding) return Embedding(loader.quantised_matrix(name));
-  if (choice.embedding_on_disk) return Embedding(checkpoint, *checkpoint.find(name));
-  return Embedding(loader.matrix(name));
-}
-
 AttentionWeights attention_of(WeightLoader& loader, const DeepseekConfig& config, int64_t layer) {
   const auto name = [layer](std::string_view rest) {
     return names::layer(layer, std::string("self_attn.") + std::string(rest));
@@ -78,6 +67,7 @@ LayerWeights layer_of(WeightLoader& loader, const DeepseekConfig& config, int64_
 
 MtpWeights mtp_of(WeightLoader& loader, const Checkpoint& checkpoint, int64_t layer,
                   const WeightChoice& choice, const DeepseekWeights& main) {
+  const VocabularyChoice& vocabulary = choice.vocabulary;
   MtpWeights mtp;
   mtp.enorm = loader.vector(names::layer(layer, "enorm.weight"));
   mtp.hnorm = loader.vector(names::layer(layer, "hnorm.weight"));
@@ -85,10 +75,10 @@ MtpWeights mtp_of(WeightLoader& loader, const Checkpoint& checkpoint, int64_t la
   mtp.shared_head_norm = loader.vector(names::layer(layer, "shared_head.norm.weight"));
   mtp.embed_tokens =
       choice.mtp_copies.own_embedding
-          ? embedding_of(loader, checkpoint, names::layer(layer, kMtpEmbedding), choice)
+          ? load_embedding(loader, checkpoint, names::layer(layer, kMtpEmbedding), vocabulary)
           : main.embed_tokens;
   mtp.shared_head = choice.mtp_copies.own_head
-                        ? head_of(loader, names::layer(layer, kMtpHead), choice)
+                        ? load_head(loader, names::layer(layer, kMtpHead), vocabulary)
                         : main.lm_head;
   return mtp;
 }
@@ -140,14 +130,10 @@ DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const Deepse
   WeightLoader loader(checkpoint, config.weight_block_rows, config.weight_block_cols);
   DeepseekWeights weights;
   weights.norm = loader.vector(std::string(names::kFinalNorm));
-  const std::string embedding(names::kEmbedding);
-  if (has_tied_head(checkpoint, config)) {
-    weights.lm_head = head_of(loader, embedding, choice);
-    weights.embed_tokens = Embedding(weights.lm_head);
-  } else {
-    weights.lm_head = head_of(loader, std::string(names::kHead), choice);
-    weights.embed_tokens = embedding_of(loader, checkpoint, embedding, choice);
-  }
+  VocabularyWeights vocabulary =
+      load_vocabulary(loader, checkpoint, has_tied_head(checkpoint, config), choice.vocabulary);
+  weights.embed_tokens = std::move(vocabulary.embed_tokens);
+  weights.lm_head = vocabulary.lm_head;
 
   const int64_t layers = config.num_hidden_layers + (choice.mtp ? 1 : 0);
   weights.routed_experts.resize(static_cast<size_t>(layers));

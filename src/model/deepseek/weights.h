@@ -7,9 +7,8 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/hf_config.h"
 #include "experts/gated_mlp.h"
-#include "experts/weight_loader.h"
 #include "kernels/weight_view.h"
-#include "model/embedding.h"
+#include "model/vocabulary_weights.h"
 
 namespace fathom {
 
@@ -76,12 +75,8 @@ bool mtp_copy_differs(const Checkpoint& checkpoint, const DeepseekConfig& config
 struct WeightChoice {
   bool mtp = false;
   MtpCopies mtp_copies;
-  bool routed_experts = true;      // into memory
-  bool embedding_on_disk = false;  // no effect where the head is tied to it
-  // Made int8_row while loading, the MTP layer's own copies too. A tied head is one tensor with the
-  // embedding: both or none. An embedding in 8 bits is never on disk.
-  bool int8_head = false;
-  bool int8_embedding = false;
+  bool routed_experts = true;   // into memory
+  VocabularyChoice vocabulary;  // of the MTP layer's own copies too
 };
 // Reads the chosen weights into memory. Tensors were checked before.
 DeepseekWeights load_deepseek_weights(const Checkpoint& checkpoint, const DeepseekConfig& config,
