@@ -145,12 +145,24 @@ class Planner {
     add(fmt::format("prompt ({} tokens at once)", chunk), bytes(chunk));
   }
 
+  // The longest context that fits beside all the rest as it is; 0 where nothing is left for one.
+  int64_t context_that_fits() const {
+    const uint64_t page = natural(kPagePositions) * needs_.kv_bytes_per_token;
+    const uint64_t rest = plan_.needed() - natural(plan_.kv_pages) * page;
+    if (rest >= plan_.budget.bytes || page == 0) return 0;
+    const uint64_t pages = (plan_.budget.bytes - rest) / (page * natural(needs_.sequences));
+    return static_cast<int64_t>(pages) * kPagePositions;
+  }
+
   [[noreturn]] void refuse(const std::string& folder) const {
+    const int64_t context = context_that_fits();
+    const std::string fits = context > 0 ? fmt::format(" ({} fits)", context) : "";
     fail_input(
-        "{}: this takes {} of memory, and the budget is {} ({}):{}\n  what helps: a smaller --ctx, "
+        "{}: this takes {} of memory, and the budget is {} ({}):{}\n  what helps: a smaller "
+        "--ctx{}, "
         "--kv int8, {}--prefill-chunk, fewer sequences at once{}, a larger --ram",
         folder, format_size(plan_.needed()), format_size(plan_.budget.bytes), plan_.budget.reason,
-        table(plan_.shares), needs_.int8_head || needs_.tied ? "" : "--head int8, ",
+        table(plan_.shares), fits, needs_.int8_head || needs_.tied ? "" : "--head int8, ",
         plan_.experts == ExpertsPlace::memory && needs_.experts > 0 ? ", --experts disk" : "");
   }
 

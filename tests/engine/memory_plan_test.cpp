@@ -1,6 +1,7 @@
 // Dividing memory before anything is loaded.
 #include "engine/memory_plan.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "fathom/error.h"
@@ -87,6 +88,27 @@ TEST(MemoryPlan, WhatDoesNotFitIsRefusedWithATable) {
   }
   EXPECT_NE(Released().refused(20 * kGiB, ExpertsPlace::memory).find("--experts disk"),
             std::string::npos);
+}
+
+// What is said to fit does, and a page more does not.
+TEST(MemoryPlan, ARefusalSaysWhichContextFits) {
+  Released dense;
+  dense.needs.experts = 0;
+  dense.needs.slot_bytes = 0;
+  dense.needs.footprint.main[static_cast<size_t>(Part::routed_experts)] = 0;
+  dense.needs.context = 163840;
+  dense.needs.prefill_chunk = 512;
+  const std::string message = dense.refused(24 * kGiB);
+  const size_t at = message.find("--ctx (");
+  ASSERT_NE(at, std::string::npos) << message;
+  dense.needs.context = std::stoll(message.substr(at + 7));
+  EXPECT_NE(message.find(fmt::format("--ctx ({} fits)", dense.needs.context)), std::string::npos);
+  EXPECT_GT(dense.needs.context, 4096);
+  EXPECT_LE(dense.plan(24 * kGiB).needed(), 24 * kGiB);
+  dense.needs.context += 64;
+  EXPECT_NE(dense.refused(24 * kGiB), "");
+  dense.needs.context = 64;
+  EXPECT_EQ(dense.refused(16 * kGiB).find("fits)"), std::string::npos);
 }
 
 TEST(MemoryPlan, EverythingInMemoryWhereItFits) {
