@@ -65,18 +65,16 @@ TEST(CliPlan, TheReleasedModelFromItsHeaders) {
 }
 
 // One truth: what a run takes is what the plan said.
-TEST(CliPlan, DividesMemoryAsARunDoes) {
-  const std::string folder = golden("r1-tiny");
+void expect_divided_as_a_run_does(const std::string& folder, const std::vector<bool>& disks) {
   const Checkpoint checkpoint = Checkpoint::open(folder);
-  const DeepseekConfig config =
-      parse_deepseek_config(file_text(folder + "/config.json"), "config.json");
+  const ModelConfig config = parse_model_config(file_text(folder + "/config.json"), "config.json");
   ForecastOptions asked;
   asked.context = 64;
   asked.threads = 2;
   asked.rates = {1e9, 1e9, 1e9};
   asked.ram = uint64_t{1} << 30;
   const uint64_t least = forecast_model(checkpoint, config, asked).least_memory;
-  for (const bool disk : {false, true}) {
+  for (const bool disk : disks) {
     if (disk) asked.ram = least;
     const ModelForecast forecast = forecast_model(checkpoint, config, asked);
     ASSERT_TRUE(forecast.plan) << forecast.refused;
@@ -97,6 +95,26 @@ TEST(CliPlan, DividesMemoryAsARunDoes) {
       EXPECT_EQ(shares[i].bytes, forecast.plan->shares[i].bytes) << shares[i].name;
     }
   }
+}
+
+TEST(CliPlan, DividesMemoryAsARunDoes) {
+  expect_divided_as_a_run_does(golden("r1-tiny"), {false, true});
+  expect_divided_as_a_run_does(golden("qwen2-tiny"), {false});
+  expect_divided_as_a_run_does(golden("qwen2-tied"), {false});
+}
+
+TEST(CliPlan, ForecastsADenseModel) {
+  const nlohmann::json plan =
+      run(told(golden("qwen2-tiny"), {"--ram", "1G", "--ctx", "64"})).json();
+  EXPECT_EQ(plan["experts"], 0);
+  EXPECT_EQ(plan["experts_place"], "memory");
+  // 3 layers of 2 heads' values and keys, 16 BF16 each; 8 heads attend to them.
+  EXPECT_EQ(plan["kv_bytes_per_token"], 3 * 2 * 2 * 16 * 2);
+  EXPECT_EQ(plan["macs_per_cached_position"], 3 * 8 * 2 * 16);
+  EXPECT_EQ(plan["decode"]["disk_bytes"], 0);
+  EXPECT_NE(plan["decode"]["binding"], "disk");
+  EXPECT_FALSE(
+      run(told(golden("qwen2-tiny"), {"--ram", "1M", "--ctx", "64"})).json()["fits"].get<bool>());
 }
 
 TEST(CliPlan, MeasuresTheMachineAndSpeaksToPeople) {

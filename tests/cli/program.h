@@ -96,13 +96,14 @@ inline Finished run(const std::vector<std::string>& arguments, const std::string
   return Program(arguments, input).wait();
 }
 
-// The random model with a tokenizer: weights made by `fathom synth`.
+// The random model with a tokenizer: weights made by `fathom synth`. Another config must have its
+// vocabulary.
 class TextModel {
  public:
-  TextModel() {
+  explicit TextModel(const std::string& config = FATHOM_RANDOM_MODEL "/config.json") {
     const std::string source = FATHOM_RANDOM_MODEL;
-    const Finished synth = run({"synth", "--config", source + "/config.json", "--out", path(),
-                                "--seed", "1", "--shards", "2", "--json"});
+    const Finished synth = run(
+        {"synth", "--config", config, "--out", path(), "--seed", "1", "--shards", "2", "--json"});
     EXPECT_EQ(synth.code, 0) << synth.err;
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
       std::filesystem::copy_file(source + "/" + name, path() + "/" + name);
