@@ -94,9 +94,9 @@ void TensorChecker::check_packed_scale(const TensorInfo& weight,
                   fmt::format("{}, for weight {} it must be {}", shape_text(scale->shape),
                               shape_text(shape), shape_text(packed.scale_shape)));
   } else if (scale->dtype != packed.scale_dtype) {
-    problems_.add("wrong dtype", name,
-                  fmt::format("{}; accepted: {}", dtype_name(scale->dtype),
-                              dtype_name(packed.scale_dtype)));
+    problems_.add(
+        "wrong dtype", name,
+        fmt::format("{}; accepted: {}", dtype_name(scale->dtype), dtype_name(packed.scale_dtype)));
   }
 }
 
