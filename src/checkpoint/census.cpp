@@ -85,6 +85,7 @@ void largest_first(Rows* rows) {
 struct Growing {
   size_t tensors = 0;
   uint64_t bytes = 0;
+  Part part = Part::other;  // of leaves
   std::set<int64_t> numbers;
   std::map<std::string, Growing, std::less<>> children;
 };
@@ -99,6 +100,7 @@ ModuleNode settled(const std::string& name, const Growing& growing) {
     node.children.push_back(settled(child, grown));
   }
   largest_first(&node.children);
+  node.part = node.children.empty() ? growing.part : node.children.front().part;
   return node;
 }
 
@@ -204,6 +206,7 @@ std::vector<FamilyRow> census_by_family(const std::vector<TensorInfo>& tensors) 
 
 ModuleNode module_tree(const std::vector<TensorInfo>& tensors) {
   constexpr int kDeepest = 32;  // a name may have any number of dots
+  const NameReader reader(tensors);
   Growing root;
   for (const TensorInfo& tensor : tensors) {
     Growing* node = &root;
@@ -222,6 +225,7 @@ ModuleNode module_tree(const std::vector<TensorInfo>& tensors) {
       node->bytes += tensor.bytes;
       if (number) node->numbers.insert(number_of(components.part()));
     }
+    node->part = reader.place(tensor.name).part;
   }
   return settled("", root);
 }

@@ -74,8 +74,9 @@ std::vector<FamilyRow> census_by_family(const std::vector<TensorInfo>& tensors);
 
 // Modules as their names nest, numbers collapsed.
 struct ModuleNode {
-  std::string name;     // one component: "mlp", "*"
-  std::string indices;  // the numbers that "*" stands for: "0-60", "0-255"; "" elsewhere
+  std::string name;         // one component: "mlp", "*"
+  std::string indices;      // the numbers that "*" stands for: "0-60", "0-255"; "" elsewhere
+  Part part = Part::other;  // of the largest tensors in it
   size_t tensors = 0;
   uint64_t bytes = 0;
   std::vector<ModuleNode> children;  // largest first; the leaves are tensors

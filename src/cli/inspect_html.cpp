@@ -1,216 +1,63 @@
-// The inspection as one page. Everything that comes from files passes through escaped().
+// The inspection as one page. Everything that comes from files passes through escaped_html().
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/join.h"
+#include "cli/html.h"
 #include "cli/inspect.h"
-#include "text/utf8_stream.h"
+#include "cli/inspect_pictures.h"
 
 namespace fathom::cli {
 namespace {
-
-constexpr double kWidth = 1100;
-constexpr double kTreemapHeight = 560;
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : repair_utf8(text)) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      default:
-        // Controls mean nothing to a page, and some are forbidden in one.
-        if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') {
-          safe += "\xef\xbf\xbd";
-        } else {
-          safe += c;
-        }
-    }
-  }
-  return safe;
-}
 
 // A cell: what is shown, and where it is a number, what is sorted by.
 struct Cell {
   std::string text;
   std::string key;
 };
-Cell word(std::string_view text) { return {escaped(text), ""}; }
+Cell word(std::string_view text) { return {escaped_html(text), ""}; }
 Cell number(uint64_t value) { return {grouped(value), std::to_string(value)}; }
 Cell size_in_gib(uint64_t bytes) { return {gib(bytes), std::to_string(bytes)}; }
 
 class HtmlTable {
  public:
-  explicit HtmlTable(const std::vector<std::string>& titles) {
-    html_ = "<table class=\"sortable\"><thead><tr>";
-    for (const std::string& title : titles) {
-      html_ += "<th><button>" + escaped(title) + "</button></th>";
-    }
-    html_ += "</tr></thead><tbody>\n";
-  }
+  explicit HtmlTable(std::vector<std::string> titles) : titles_(std::move(titles)) {}
+
   void row(const std::vector<Cell>& cells) {
-    html_ += "<tr>";
-    for (const Cell& cell : cells) {
-      html_ += cell.key.empty() ? "<td>" : "<td class=\"n\" data-v=\"" + cell.key + "\">";
-      html_ += cell.text + "</td>";
+    rows_ += "<tr>";
+    numeric_.assign(cells.size(), false);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      numeric_[i] = !cells[i].key.empty();
+      rows_ += numeric_[i] ? "<td class=\"n\" data-v=\"" + cells[i].key + "\">" : "<td>";
+      rows_ += cells[i].text + "</td>";
     }
-    html_ += "</tr>\n";
+    rows_ += "</tr>\n";
   }
-  std::string html() const { return html_ + "</tbody></table>\n"; }
 
- private:
-  std::string html_;
-};
-
-struct Box {
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-};
-
-// Boxes with areas in proportion to `sizes` (largest first, none 0), each as square as a greedy
-// choice makes it: rows along the shorter side take boxes for as long as the worst one gets better.
-std::vector<Box> squarified(const std::vector<double>& sizes, Box space) {
-  double left = 0;
-  for (const double size : sizes) left += size;
-  std::vector<Box> boxes;
-  size_t first = 0;
-  while (first < sizes.size()) {
-    const double side = std::min(space.width, space.height);
-    const double scale = space.width * space.height / left;  // of area for a unit of size
-    const auto worst = [&](double sum, double least, double most) {
-      const double depth = sum * scale / side;
-      return std::max(depth * depth / (least * scale), most * scale / (depth * depth));
-    };
-    double sum = sizes[first];
-    size_t end = first + 1;
-    while (end < sizes.size() && worst(sum + sizes[end], sizes[end], sizes[first]) <=
-                                     worst(sum, sizes[end - 1], sizes[first])) {
-      sum += sizes[end++];
+  std::string html() const {
+    if (rows_.empty()) return "<p>None.</p>\n";
+    std::string head;
+    for (size_t i = 0; i < titles_.size(); ++i) {
+      head += fmt::format("<th scope=\"col\"{}><button>{}</button></th>",
+                          numeric_[i] ? " class=\"n\"" : "", escaped_html(titles_[i]));
     }
-    const double depth = side > 0 ? sum * scale / side : 0;
-    const bool upright = space.width >= space.height;
-    double at = 0;
-    for (size_t i = first; i < end; ++i) {
-      const double length = side * sizes[i] / sum;
-      boxes.push_back(upright ? Box{space.x, space.y + at, depth, length}
-                              : Box{space.x + at, space.y, length, depth});
-      at += length;
-    }
-    if (upright) {
-      space.x += depth;
-      space.width = std::max(0.0, space.width - depth);
-    } else {
-      space.y += depth;
-      space.height = std::max(0.0, space.height - depth);
-    }
-    left -= sum;
-    first = end;
-  }
-  return boxes;
-}
-
-class Treemap {
- public:
-  std::string svg(const ModuleNode& root) {
-    svg_ = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Treemap\">\n", kWidth,
-                       kTreemapHeight);
-    add(root, "", {0, 0, kWidth, kTreemapHeight}, 0);
-    return svg_ + "</svg>\n";
+    return "<div class=\"wide\"><table class=\"sortable\"><thead><tr>" + head +
+           "</tr></thead><tbody>\n" + rows_ + "</tbody></table></div>\n";
   }
 
  private:
-  static constexpr int kDeepest = 8;
-  static constexpr double kTitle = 14;  // room for a module's name
-
-  void add(const ModuleNode& node, const std::string& path, Box box, int depth) {
-    if (box.width < 2 || box.height < 2 || node.bytes == 0) return;
-    if (depth > 0) draw(node, path, box, depth);
-    // A module with one thing in it is drawn as that.
-    const double title = depth > 0 && node.children.size() > 1 ? kTitle : 0;
-    if (title > 0) {
-      if (box.width < 40 || box.height < 40) return;
-      box = {box.x + 2, box.y + title, box.width - 4, box.height - title - 2};
-    }
-    if (depth == kDeepest) return;
-    std::vector<const ModuleNode*> children;
-    std::vector<double> sizes;
-    for (const ModuleNode& child : node.children) {
-      if (child.bytes == 0) continue;
-      children.push_back(&child);
-      sizes.push_back(static_cast<double>(child.bytes));
-    }
-    const std::vector<Box> boxes = squarified(sizes, box);
-    for (size_t i = 0; i < children.size(); ++i) {
-      add(*children[i], path.empty() ? children[i]->name : path + "." + children[i]->name, boxes[i],
-          depth + 1);
-    }
-  }
-
-  void draw(const ModuleNode& node, const std::string& path, const Box& box, int depth) {
-    const std::string indices = node.indices.empty() ? "" : " (" + node.indices + ")";
-    svg_ += fmt::format(
-        "<g><title>{}{}: {} tensors, {} bytes</title><rect x=\"{:.1f}\" y=\"{:.1f}\" "
-        "width=\"{:.1f}\" height=\"{:.1f}\" fill=\"hsl({},45%,{}%)\"/>",
-        escaped(path), escaped(indices), grouped(node.tensors), grouped(node.bytes), box.x, box.y,
-        box.width, box.height, 205 + 23 * depth % 150, 88 - 5 * depth);
-    // About 6 units for a letter.
-    if (box.height >= kTitle && box.width > 6.0 * static_cast<double>(node.name.size()) + 6) {
-      svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", box.x + 3, box.y + 11,
-                          escaped(node.name));
-    }
-    svg_ += "</g>\n";
-  }
-
-  std::string svg_;
+  std::vector<std::string> titles_;
+  std::string rows_;
+  std::vector<bool> numeric_;  // columns of the last row
 };
-
-// Shards from left to right, layers from top to bottom; darker where a shard holds more of a layer.
-std::string shard_map(const Inspection& inspection) {
-  const auto& layers = inspection.accounting.layers;
-  const auto shards = static_cast<double>(inspection.scan.shards.size());
-  if (layers.empty()) return "<p>No layers.</p>\n";
-  constexpr double kRow = 8;
-  const double column = kWidth / shards;
-  std::string svg =
-      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"Shard map\">\n", kWidth,
-                  kRow * static_cast<double>(layers.size()));
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const LayerRow& row = layers[i];
-    for (const auto& [shard, tensors] : row.shards) {
-      const double share = static_cast<double>(tensors) / static_cast<double>(row.sum.tensors);
-      svg += fmt::format(
-          "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" fill=\"hsl({},60%,"
-          "{:.0f}%)\"><title>layer {}, shard {}: {} tensors</title></rect>\n",
-          column * shard, kRow * static_cast<double>(i), column, kRow,
-          205 + 40 * static_cast<int>(row.group), 80 - 45 * share, row.layer, shard + 1,
-          grouped(tensors));
-    }
-  }
-  return svg + "</svg>\n";
-}
 
 std::string facts(const Inspection& inspection) {
   const Accounting& accounting = inspection.accounting;
   std::string html = "<dl>";
   const auto fact = [&html](std::string_view name, const std::string& value) {
-    html += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escaped(value));
+    html += fmt::format("<dt>{}</dt><dd>{}</dd>", name, escaped_html(value));
   };
   const uint64_t payload = inspection.scan.payload_bytes();
   fact("Architecture", inspection.config.architecture);
@@ -231,15 +78,42 @@ std::string warnings(const Inspection& inspection) {
   std::string html = "<h2>Traps in this checkpoint</h2>\n<ul>\n";
   for (const Trap& trap : inspection.traps) {
     html += fmt::format("<li{}><b>{}</b><br>{}</li>\n", trap.harmful ? " class=\"bad\"" : "",
-                        escaped(trap.title), escaped(trap.detail));
+                        escaped_html(trap.title), escaped_html(trap.detail));
   }
   html += "</ul>\n";
   if (inspection.problems.empty()) return html;
   html += "<h2>Wrong</h2>\n<ul>\n";
   for (const std::string& problem : inspection.problems) {
-    html += "<li class=\"bad\">" + escaped(problem) + "</li>\n";
+    html += "<li class=\"bad\">" + escaped_html(problem) + "</li>\n";
   }
   return html + "</ul>\n";
+}
+
+std::string legend_entry(const std::string& colour, std::string_view name) {
+  return fmt::format(
+      "<li><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect width=\"1\" height=\"1\" "
+      "class=\"{}\"/></svg>{}</li>",
+      colour, name);
+}
+
+// What is in the checkpoint, in the pictures' colours.
+std::string part_legend(const Accounting& accounting) {
+  std::string html = "<ul class=\"legend\">";
+  for (size_t part = 0; part < kParts; ++part) {
+    const auto which = static_cast<Part>(part);
+    if (accounting.of(which).bytes == 0) continue;
+    html += legend_entry(fmt::format("part-{}", part), part_name(which));
+  }
+  return html + "</ul>\n";
+}
+
+std::string group_legend(const Accounting& accounting) {
+  std::string html = "<ul class=\"legend\">";
+  for (const Group group : {Group::dense_layers, Group::moe_layers, Group::mtp_layers}) {
+    if (accounting.of(group).bytes == 0) continue;
+    html += legend_entry(fmt::format("group-{}", static_cast<int>(group)), group_name(group));
+  }
+  return html + "<li>fainter: a smaller share of the layer's tensors</li></ul>\n";
 }
 
 std::string accounting_table(const Accounting& accounting) {
@@ -302,46 +176,72 @@ std::string tables(const Inspection& inspection) {
 }
 
 constexpr const char* kStyle = R"(
-body{font:14px/1.45 system-ui,sans-serif;max-width:1140px;margin:2em auto;padding:0 1em;color:#222}
-svg{width:100%;height:auto;background:#f4f4f4}svg text{font:10px sans-serif;fill:#111}
-rect{stroke:#fff;stroke-width:.5}table{border-collapse:collapse;margin:.5em 0 1.5em}
-td,th{padding:.15em .6em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
-td.n{text-align:right;font-variant-numeric:tabular-nums}
-th button{font:inherit;font-weight:bold;background:none;border:0;padding:0;cursor:pointer}
-dt{float:left;clear:left;width:12em;font-weight:bold}.bad{color:#a00}li{margin-bottom:.4em}
+:root{color-scheme:light dark;--paper:#fbfbf9;--ink:#1b2326;--soft:#5a666a;--line:#dde1dd;--sunk:#f2f3f0;--accent:#0e6674;--bad:#a3322a;--parted:.5;
+--p0:#e9c46a;--p1:#8fb8de;--p2:#c9cfd1;--p3:#a8d5a2;--p4:#f2a79b;--p5:#c7b1e0;--p6:#8ccfc9;--p7:#e6b3cf;--p8:#dcd07a;--p9:#d5d9d3;--mark:#11181a}
+@media (prefers-color-scheme:dark){:root{--paper:#12181b;--ink:#dfe6e8;--soft:#95a4a9;--line:#2b363b;--sunk:#0d1214;--accent:#6cc3cf;--bad:#f0938a;--parted:.75}}
+*{box-sizing:border-box}
+body{font:15px/1.5 system-ui,sans-serif;max-width:1140px;margin:0 auto;padding:2em 1em 4em;color:var(--ink);background:var(--paper)}
+h1{font-size:1.7em;margin:0 0 .6em;overflow-wrap:anywhere}h2{font-size:1.15em;margin:2.2em 0 .7em}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.2em 1.5em;margin:0}
+dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere;font-variant-numeric:tabular-nums}
+ul{padding-left:1.2em}li{margin-bottom:.5em;overflow-wrap:anywhere}.bad{color:var(--bad)}
+svg{display:block;width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:var(--mark);pointer-events:none}
+.treemap rect{stroke:var(--paper);stroke-width:1}.treemap .parted{fill-opacity:var(--parted)}
+.treemap g:hover>rect{stroke:var(--mark);stroke-width:1.5}
+.shards{background:var(--sunk)}.shards text{fill:var(--soft);font-size:10px}.shards .layer{text-anchor:end}
+.legend{display:flex;flex-wrap:wrap;gap:.2em 1.4em;margin:.6em 0 0;padding:0;list-style:none;color:var(--soft);font-size:.9em}
+.legend svg{display:inline-block;width:.8em;height:.8em;margin-right:.45em}
+.part-0{fill:var(--p0)}.part-1{fill:var(--p1)}.part-2{fill:var(--p2)}.part-3,.group-1{fill:var(--p3)}.part-4{fill:var(--p4)}
+.part-5{fill:var(--p5)}.part-6,.group-2{fill:var(--p6)}.part-7,.group-3{fill:var(--p7)}.part-8{fill:var(--p8)}.part-9{fill:var(--p9)}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.92em}
+td,th{padding:.25em 1.4em .25em 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+.n{text-align:right;font-variant-numeric:tabular-nums}tbody tr:hover{background:var(--sunk)}
+th button{font:inherit;font-weight:600;color:inherit;background:none;border:0;padding:0;cursor:pointer;white-space:nowrap}
+th button:hover{color:var(--accent)}
+th[aria-sort=ascending] button::after{content:" \2191"}th[aria-sort=descending] button::after{content:" \2193"}
 )";
 
 // Sorts a table by the column whose title is pressed; again: the other way round.
 constexpr const char* kScript = R"(
 document.querySelectorAll('table.sortable').forEach(function (table) {
-  var body = table.tBodies[0], column = -1, way = 1;
-  table.querySelectorAll('th button').forEach(function (button, i) {
-    button.addEventListener('click', function () {
-      way = column === i ? -way : 1;
-      column = i;
+  var body = table.tBodies[0], sorted = null;
+  table.querySelectorAll('th').forEach(function (title, i) {
+    title.firstChild.addEventListener('click', function () {
+      var up = title.getAttribute('aria-sort') !== 'ascending';
+      if (sorted) sorted.removeAttribute('aria-sort');
+      sorted = title;
+      title.setAttribute('aria-sort', up ? 'ascending' : 'descending');
       var key = function (row) {
         var cell = row.cells[i];
         return cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v);
       };
       Array.from(body.rows).sort(function (a, b) {
-        var x = key(a), y = key(b);
+        var x = key(a), y = key(b), way = up ? 1 : -1;
         if (typeof x === 'number' && typeof y === 'number') return way * (x - y);
-        return way * String(x).localeCompare(String(y));
+        return way * String(x).localeCompare(String(y), 'en', {numeric: true});
       }).forEach(function (row) { body.appendChild(row); });
     });
   });
 });
 )";
 
+// Whoever opens the page asks nobody for anything.
+constexpr const char* kPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
 }  // namespace
 
 std::string inspection_html(const Inspection& inspection) {
-  const std::string name = escaped(inspection.name);
-  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + name +
+  const std::string name = escaped_html(inspection.name);
+  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"" +
+         std::string(kPolicy) +
+         "\"><meta name=\"viewport\" content=\"width=device-width\"><title>" + name +
          "</title><style>" + kStyle + "</style></head>\n<body>\n<h1>" + name + "</h1>\n" +
          facts(inspection) + warnings(inspection) + "<h2>Tensors by module</h2>\n" +
-         Treemap().svg(inspection.tree) + "<h2>Layers (down) in shards (across)</h2>\n" +
-         shard_map(inspection) + tables(inspection) + "<script>" + kScript +
+         treemap_svg(inspection.tree) + part_legend(inspection.accounting) +
+         "<h2>Layers (down) in shards (across)</h2>\n" + shard_map_svg(inspection) +
+         group_legend(inspection.accounting) + tables(inspection) + "<script>" + kScript +
          "</script>\n</body></html>\n";
 }
 

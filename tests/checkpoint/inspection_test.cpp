@@ -141,6 +141,11 @@ TEST_F(Inspecting, TheReleasedCheckpoint) {
   EXPECT_EQ(inspection.dtypes[2].tensors, 45'867u);
   EXPECT_EQ(inspection.families[0].tensors, 15'104u);
 
+  EXPECT_EQ(inspection.tree.part, Part::routed_experts);
+  ASSERT_EQ(inspection.tree.children.size(), 2u);
+  EXPECT_EQ(inspection.tree.children[1].name, "lm_head");
+  EXPECT_EQ(inspection.tree.children[1].part, Part::head);
+
   const ExpertPlaces& experts = inspection.experts;
   EXPECT_EQ(experts.experts, 15'104u);
   EXPECT_EQ(experts.straddlers.size(), 153u);

@@ -8,7 +8,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { Mock } from './mock';
 
 const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
-const shots = join(import.meta.web, '../build/web/shots');
+export const shots = join(import.meta.web, '../build/web/shots');
 mkdirSync(shots, { recursive: true });
 
 let browser: Promise<Browser> | undefined;
