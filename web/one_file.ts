@@ -1,5 +1,7 @@
 // Makes the build one self-contained page, and the policy that goes with exactly this page.
 import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Plugin } from 'vite';
 
 const sha256 = (text: string) => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
@@ -33,7 +35,19 @@ export function onlyWoff2(): Plugin {
   };
 }
 
-export function oneFile(): Plugin {
+// What is bundled into the page goes with its licence, as the licences ask.
+function notices(packages: string[]): string {
+  const texts = packages.map((name) => {
+    const folder = join('node_modules', name);
+    const file = readdirSync(folder).find((entry) => /^license/i.test(entry));
+    if (!file) throw new Error(`${folder} has no licence`);
+    return `${name}\n\n${readFileSync(join(folder, file), 'utf8').trim()}`;
+  });
+  // Two dashes may not stand in a comment.
+  return `<!--\nThis page contains:\n\n${texts.join('\n\n\n').replace(/--+/g, '')}\n-->\n`;
+}
+
+export function oneFile(packages: string[]): Plugin {
   return {
     name: 'one-file',
     apply: 'build',
@@ -66,7 +80,7 @@ export function oneFile(): Plugin {
       html = html
         .replace('</head>', () => `<style>${style}</style>\n</head>`)
         .replace('</body>', () => `<script type="module">${script}</script>\n</body>`);
-      page.source = html.replace(/>\s+</g, (gap) => (gap.includes('\n') ? '>\n<' : gap));
+      page.source = html.replace(/>\s+</g, (gap) => (gap.includes('\n') ? '>\n<' : gap)) + notices(packages);
       if (/\s(?:src|href)="(?!data:)/.test(html.replace(script, ''))) this.error('the page names another file');
       this.emitFile({ type: 'asset', fileName: 'csp.txt', source: contentPolicy(script, style) });
     },
