@@ -1,11 +1,11 @@
-// Writes the built page as C++: node embed.mjs PAGE_FOLDER OUT.cpp, or node embed.mjs - OUT.cpp REASON.
+// Writes the built page as C++: node embed.mjs PAGE_FOLDER OUT.cpp
 // What the functions mean stands in src/server/web_page.h.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 // Octal escapes end by themselves after three digits; escaped question marks make no trigraphs.
 /** Bytes as string literals, one for each line. */
-export function literals(bytes) {
+function literals(bytes) {
   const lines = [];
   let line = '';
   for (const byte of bytes) {
@@ -17,40 +17,31 @@ export function literals(bytes) {
       line = '';
     }
   }
-  if (line || lines.length === 0) lines.push(`    "${line}"`);
+  if (line) lines.push(`    "${line}"`);
   return lines.join('\n');
 }
 
-export function source(page, policy, absence) {
-  const held = page
-    ? `constexpr char kPage[] =\n${literals(page)};\n`
-    : '';
+function source(page, policy) {
   return `// Made by web/embed.mjs.
 #include "server/web_page.h"
 
 namespace fathom::server {
-${held}
-std::optional<std::string_view> web_page() { return ${page ? 'std::string_view(kPage, sizeof(kPage) - 1)' : 'std::nullopt'}; }
+namespace {
 
-std::string_view web_page_policy() {
-  return
-${literals(Buffer.from(policy))};
-}
+constexpr char kPage[] =
+${literals(page)};
+constexpr char kPolicy[] =
+${literals(policy)};
 
-std::string_view web_page_absence() {
-  return
-${literals(Buffer.from(absence))};
-}
+}  // namespace
+
+std::optional<std::string_view> web_page() { return std::string_view(kPage, sizeof(kPage) - 1); }
+std::string_view web_page_policy() { return kPolicy; }
+std::string_view web_page_absence() { return ""; }
 
 }  // namespace fathom::server
 `;
 }
 
-if (process.argv[1]?.endsWith('embed.mjs')) {
-  const [, , folder, out, reason] = process.argv;
-  const text =
-    folder === '-'
-      ? source(null, '', reason)
-      : source(readFileSync(join(folder, 'index.html')), readFileSync(join(folder, 'csp.txt'), 'utf8'), '');
-  writeFileSync(out, text);
-}
+const [, , folder, out] = process.argv;
+writeFileSync(out, source(readFileSync(join(folder, 'index.html')), readFileSync(join(folder, 'csp.txt'))));
