@@ -49,7 +49,7 @@ export async function withPage(
   work: (page: Page, expectConsole: (pattern: RegExp) => void) => Promise<void>,
 ): Promise<void> {
   const context = await (await chromiumOnce()).newContext({ viewport: { width: 1200, height: 800 }, locale: 'en-US', ...options });
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(30_000);
   const wrong: string[] = [];
   const expected: RegExp[] = [];
   const origin = new URL(url).origin;

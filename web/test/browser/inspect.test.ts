@@ -94,7 +94,7 @@ async function checkSorting(page: Page): Promise<void> {
   assert.deepEqual([...(await column(families, 0))].sort(), [...before].sort(), 'no row is lost');
 }
 
-test('inspect --html: treemap, shard map and sortable tables', { skip: program ? false : 'FATHOM names no program', timeout: 60_000 }, async () => {
+test('inspect --html: treemap, shard map and sortable tables', { skip: program ? false : 'FATHOM names no program', timeout: 120_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'fathom-inspect-'));
   try {
     writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
