@@ -40,7 +40,7 @@ await build({
 });
 const run = spawnSync(
   process.execPath,
-  ['--enable-source-maps', '--test', ...(process.stdout.isTTY ? [] : ['--test-reporter=tap']), ...files.map((file) => join(out, basename(file, '.ts') + '.mjs'))],
+  ['--enable-source-maps', '--test', '--test-concurrency=2', ...(process.stdout.isTTY ? [] : ['--test-reporter=tap']), ...files.map((file) => join(out, basename(file, '.ts') + '.mjs'))],
   { stdio: 'inherit' },
 );
 process.exit(run.status ?? 1);
