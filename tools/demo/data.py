@@ -63,36 +63,44 @@ def sub_thought(a, b):
 
 
 def mul_thought(a, digit):
+    """The product of two digits first, then with what is carried: fewer facts than both at once."""
     lines, carry = [f"{a}*{digit}"], 0
     for p in reversed(str(a)):
-        total = int(p) * digit + carry
-        lines.append(f"{p}*{digit}+{carry}={total:02d}")
+        product = int(p) * digit
+        total = product + carry
+        lines.append(f"{p}*{digit}={product:02d}+{carry}={total:02d}")
         carry = total // 10
     return "\n".join(lines)
 
 
 def compare_thought(a, b, larger):
-    """Ends with which of the two it is: the first, the last, or neither."""
+    """Subtracts from the front until two digits differ; ends with which of the two it is, if any."""
     what = "largest" if larger else "smallest"
     lines = [what.capitalize() + ":"] + restated(a, ",", b)
     for p, q in zip(*padded(a, b)):
-        lines.append(f"{p}{'=' if p == q else '<' if p < q else '>'}{q}")
+        lines += sub_digits(p, q)
         if p != q:
             break
     return "\n".join(lines) + (" equal" if a == b else f" {what} first" if (a > b) == larger else f" {what} last")
 
 
 def sort_thought(numbers, descending):
-    """Each number has a letter, by which it is found again; the best goes out of the list line by line."""
-    left = [f"{tag}{n:02d}" for tag, n in zip(LETTERS, numbers)]
+    """The best number goes out of the list line by line.
+
+    Every place of every line has a letter of its own (line 0 has a to e, line 1 f to j, ...), so
+    that each step finds what it needs by a letter that is there once: the place below holds the same
+    number, or nothing once that was chosen. A chosen number is followed by the letter it had.
+    """
+    left = [f"{n:02d}" for n in numbers]
     lines = ["Largest first:" if descending else "Smallest first:"]
-    lines.append("".join(f"{tag}{n}" for tag, n in zip(LETTERS, numbers)))
-    if min(numbers) < 10:
-        lines.append("".join(left))
-    while len(left) > 1:
-        best = (max if descending else min)(left, key=lambda item: item[1:])  # the first of equal ones
-        left.remove(best)
-        lines.append(best[1:] + best[0] + "|" + "".join(left))  # its letter follows from its digits
+    lines.append(",".join(f"{n}{tag}{shown}" for n, tag, shown in zip(numbers, LETTERS, left)))
+    for line in range(len(numbers)):
+        best = (max if descending else min)(shown for shown in left if shown)
+        place = left.index(best)  # the first of equal ones
+        left[place] = ""
+        lines.append(best + LETTERS[5 * line + place])
+        if any(left):
+            lines[-1] += "|" + "".join(LETTERS[5 * (line + 1) + i] + shown for i, shown in enumerate(left))
     return "\n".join(lines)
 
 
@@ -102,16 +110,20 @@ def spell(word):
 
 
 def count_thought(word, letter):
-    """Each letter with its place, the letter to compare it with, and how many were the same so far."""
-    line, count = f"Count {letter}:\n", 0
-    for shown in spell(word):
-        count += shown[0] == letter
-        line += f"{shown}{letter}{count}"
-    return line
+    """Spells the word, then takes its letters from the last to the first, as reversing does.
+
+    The letter that counts is a capital, so that a letter's line finds it by the letter alone.
+    """
+    lines, count = ["Count:", letter.upper(), "Spell:", "".join(spell(word))], 0
+    for shown in reversed(spell(word)):
+        hit = shown[0] == letter
+        count += hit
+        lines.append(f"{shown[1]}{shown[0]}{'+' if hit else '-'}{count}")
+    return "\n".join(lines)
 
 
 def length_thought(word):
-    return "Count all:\n" + "".join(f"{c}{i + 1}" for i, c in enumerate(word.lower()))
+    return "Count all:\nSpell:\n" + "".join(spell(word))
 
 
 def reverse_thought(word):
@@ -253,6 +265,9 @@ class Generator:
         if self.rng.random() < 0.12:
             question = self.ask(phrases.LENGTH, w=self.quoted(word))
             return Example("count", [self.dress(question)], length_thought(word), f"The answer is {len(word)}.")
+        if not self.held_out and self.rng.random() < 0.3:  # more letters that count
+            few = self.rng.sample(LETTERS, self.rng.choice([2, 3, 4]))
+            word = "".join(self.rng.choice(few) for _ in range(self.rng.randint(2, self.most["letters"])))
         letter = self.rng.choice(word.lower() if self.rng.random() < 0.85 else LETTERS)
         shown = self.rng.choice([letter, letter, f'"{letter}"', f"'{letter}'"])
         question = self.ask(phrases.COUNT, c=shown, w=self.quoted(word))

@@ -14,9 +14,9 @@ from model import CausalAttention, RmsNorm
 
 CONFIG = {
     "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 1,
-    "hidden_act": "silu", "hidden_size": 192, "initializer_range": 0.02, "intermediate_size": 320,
-    "max_position_embeddings": 1024, "max_window_layers": 6, "model_type": "qwen2", "num_attention_heads": 6,
-    "num_hidden_layers": 6, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+    "hidden_act": "silu", "hidden_size": 192, "initializer_range": 0.02, "intermediate_size": 448,
+    "max_position_embeddings": 1024, "max_window_layers": 4, "model_type": "qwen2", "num_attention_heads": 6,
+    "num_hidden_layers": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
     "sliding_window": 1024, "tie_word_embeddings": True, "torch_dtype": "bfloat16", "transformers_version": "4.46.3",
     "use_cache": True, "use_sliding_window": False, "vocab_size": 512,
 }
