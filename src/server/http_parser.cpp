@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cctype>
 
 #include "base/error.h"
+#include "server/chunked_body.h"
 
 namespace fathom::server {
 namespace {
 
 namespace http = boost::beast::http;
-
-// A chunk's own header, with extensions that nobody needs.
-constexpr size_t kMostChunkHeader = 4096;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -112,19 +110,22 @@ void check_header(std::string_view header, const HttpLimits& limits) {
 }  // namespace
 
 struct HttpParser::Impl {
-  explicit Impl(const HttpLimits& given) : limits(given) {
+  explicit Impl(const HttpLimits& given) : limits(given), chunks(given.body_bytes) {
     parser.header_limit(static_cast<uint32_t>(limits.header_bytes));
     parser.body_limit(limits.body_bytes);
   }
 
-  size_t put(std::string_view bytes);
   size_t feed_header(std::string_view bytes);
+  size_t feed_body(std::string_view bytes);
+  void parse_header();
   void take_header();
 
   const HttpLimits& limits;
-  http::request_parser<http::string_body> parser;
-  std::string pending;  // of the header, or of a chunk's
+  http::request_parser<http::empty_body> parser;  // of the header alone
+  std::string pending;                            // of the header
+  ChunkedBody chunks;
   HttpRequest request;
+  bool begun = false;  // whether an empty line stands in front is known
   bool header_done = false;
   bool done = false;
 };
@@ -141,24 +142,44 @@ std::optional<uint64_t> HttpParser::body_length() const {
   return length ? std::optional<uint64_t>(*length) : std::nullopt;
 }
 
-// What the parser takes of the bytes; what it needs together with later ones is left.
-size_t HttpParser::Impl::put(std::string_view bytes) {
+// The header, whole.
+void HttpParser::Impl::parse_header() {
   boost::beast::error_code error;
-  const size_t taken = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
-  if (!error || error == http::error::need_more) return taken;
+  parser.put(boost::asio::const_buffer(pending.data(), pending.size()), error);
   if (error == http::error::body_limit) {
     throw HttpError(413, fmt::format("the body has more than {} bytes", limits.body_bytes));
   }
-  throw HttpError(400, error.message());
+  if (error && error != http::error::need_more) throw HttpError(400, error.message());
+  if (!parser.is_header_done()) throw HttpError(400, "the header is not whole");
+}
+
+// Not by Beast: its parser ends the program at some malformed chunks.
+size_t HttpParser::Impl::feed_body(std::string_view bytes) {
+  if (parser.chunked()) {
+    const size_t used = chunks.feed(bytes);
+    done = chunks.done();
+    if (done) request.body = std::move(chunks.body());
+    return used;
+  }
+  const size_t left =
+      static_cast<size_t>(parser.content_length().value_or(0)) - request.body.size();
+  const size_t used = std::min(left, bytes.size());
+  request.body.append(bytes.substr(0, used));
+  done = used == left;
+  return used;
 }
 
 size_t HttpParser::Impl::feed_header(std::string_view bytes) {
-  size_t skipped = 0;
-  // An empty line after the last body is forgiven, as the standard asks for.
-  if (pending.empty() && bytes.starts_with("\r\n")) skipped = 2;
   const size_t had = pending.size();
   const size_t room = limits.header_bytes - std::min(limits.header_bytes, had);
-  pending.append(bytes.substr(skipped, room + 1));
+  pending.append(bytes.substr(0, room + 1));
+  // An empty line after the last body is forgiven, as the standard asks for.
+  size_t forgiven = 0;
+  if (!begun && pending.size() >= 2) {
+    begun = true;
+    if (pending.starts_with("\r\n")) forgiven = 2;
+    pending.erase(0, forgiven);
+  }
   const size_t end = pending.find("\r\n\r\n", had < 3 ? 0 : had - 3);
   if (end == std::string::npos) {
     if (pending.size() > limits.header_bytes) {
@@ -167,11 +188,10 @@ size_t HttpParser::Impl::feed_header(std::string_view bytes) {
     return bytes.size();
   }
   pending.resize(end + 4);
-  const size_t taken = skipped + pending.size() - had;
+  const size_t taken = forgiven + pending.size() - had;
   check_header(pending, limits);
-  put(pending);
+  parse_header();
   pending.clear();
-  if (!parser.is_header_done()) throw HttpError(400, "the header is not whole");
   take_header();
   return taken;
 }
@@ -205,35 +225,12 @@ void HttpParser::Impl::take_header() {
       throw HttpError(417, "Expect: only 100-continue is known");
     request.expects_continue = !request.http_1_0;
   }
-  done = parser.is_done();
+  done = !parser.chunked() && parser.content_length().value_or(0) == 0;
 }
 
 size_t HttpParser::feed(std::string_view bytes) {
   if (impl_->done || bytes.empty()) return 0;
-  if (!impl_->header_done) return impl_->feed_header(bytes);
-  // A chunk's header may be cut anywhere: then it waits for the rest.
-  const size_t had = impl_->pending.size();
-  std::string_view all = bytes;
-  if (had > 0) {
-    impl_->pending.append(bytes);
-    all = impl_->pending;
-  }
-  size_t used = 0;
-  while (used < all.size() && !impl_->parser.is_done()) {
-    const size_t taken = impl_->put(all.substr(used));
-    if (taken == 0) break;
-    used += taken;
-  }
-  if (impl_->parser.is_done()) {
-    impl_->done = true;
-    impl_->request.body = std::move(impl_->parser.get().body());
-    impl_->pending.clear();
-    return used - had;
-  }
-  impl_->pending = std::string(all.substr(used));
-  if (impl_->pending.size() > kMostChunkHeader)
-    throw HttpError(400, "a chunk's header is too long");
-  return bytes.size();
+  return impl_->header_done ? impl_->feed_body(bytes) : impl_->feed_header(bytes);
 }
 
 }  // namespace fathom::server

@@ -1,4 +1,5 @@
-// From bytes to requests. http_parser.cpp is the only place that meets Boost.Beast.
+// From bytes to requests. Boost.Beast parses headers, and is met nowhere but in
+// http_parser.cpp.
 #pragma once
 
 #include <memory>

@@ -96,10 +96,17 @@ TEST(HttpParser, KnowsHowConnectionsAreKept) {
 }
 
 TEST(HttpParser, TakesTheAbsoluteFormAndAnEmptyLineBefore) {
-  HttpRequest request;
-  ASSERT_EQ(feed("\r\nGET http://host:1/a?b HTTP/1.1\r\nHost: host:1\r\n\r\n", 1000, &request), 0);
-  EXPECT_EQ(request.path, "/a");
-  EXPECT_EQ(request.query, "b");
+  const std::string text = "\r\nGET http://host:1/a?b HTTP/1.1\r\nHost: host:1\r\n\r\n";
+  for (const size_t step : {1u, 2u, 3u, 1000u}) {
+    HttpRequest request;
+    size_t used = 0;
+    ASSERT_EQ(feed(text + "GET", step, &request, &used), 0) << step;
+    EXPECT_EQ(used, text.size());
+    EXPECT_EQ(request.path, "/a");
+    EXPECT_EQ(request.query, "b");
+  }
+  EXPECT_EQ(feed_all_ways("\r\n\r\n"), -1);  // one line, not two
+  EXPECT_EQ(feed_all_ways("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
 }
 
 TEST(HttpParser, RefusesWhatTwoReadersMightUnderstandInTwoWays) {
@@ -169,8 +176,12 @@ TEST(HttpParser, HoldsItsLimits) {
             413);
   EXPECT_EQ(feed_all_ways(post + "Transfer-Encoding: chunked\r\n\r\n5;" + std::string(9000, 'x')),
             400);
-  for (const char* chunks : {"g\r\n", "-5\r\nhello\r\n", "5hello\r\n", "5\r\nhelloXX0\r\n\r\n",
-                             "fffffffffffffffff\r\nx"}) {
+  // What is no chunk yet waits.
+  EXPECT_EQ(feed_all_ways(post + "Transfer-Encoding: chunked\r\n\r\n0\r\n\x03"), -1);
+  for (const char* chunks :
+       {"g\r\n", "-5\r\nhello\r\n", "5hello\r\n", "5\r\nhelloXX0\r\n\r\n", "fffffffffffffffff\r\nx",
+        "5 \r\nhello\r\n", "\r\n", "5\nhello\r\n", "5\r\nhello\n", "0\r\n\x03\r\n",
+        "0\r\n a: b\r\n", "0\r\na: b\rc\r\n", "+5\r\nhello\r\n", "0x5\r\nhello\r\n"}) {
     EXPECT_GE(feed_all_ways(post + "Transfer-Encoding: chunked\r\n\r\n" + chunks), 400) << chunks;
   }
 }
