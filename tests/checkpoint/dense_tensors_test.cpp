@@ -90,7 +90,7 @@ TEST(DenseTensors, SayWhatIsWrong) {
                     });
                   }),
                   {"missing", "model.layers.1.self_attn.k_proj.bias", "wrong shape",
-                   "model.layers.0.self_attn.q_proj.weight", "by config.json [16, 8]"});
+                   "model.layers.0.self_attn.q_proj.weight", "by config.json [16,8]"});
 }
 
 TEST(DenseTensors, ATiedHeadMayBeSavedAgain) {
