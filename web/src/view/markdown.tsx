@@ -8,10 +8,12 @@ import { type MathToken, safeAddress, unescapeEntities } from '../text/markdown'
 import { CodeBlock } from './code';
 import { Formula } from './math';
 
-// Browsers break lines between a formula and the comma behind it: what must stay with tokens[at].
+// Browsers break lines between a formula and the comma behind it: what is to stay with tokens[at].
+// Long formulas must be free to break inside.
+const longestKept = 32;
 function tail(tokens: Token[], at: number): string {
   const [formula, next] = [tokens[at], tokens[at + 1]];
-  if (formula?.type !== 'math' || next?.type !== 'text' || (next as Tokens.Text).tokens) return '';
+  if (formula?.type !== 'math' || formula.raw.length > longestKept || next?.type !== 'text' || (next as Tokens.Text).tokens) return '';
   return /^[.,:;!?)\]]+/.exec((next as Tokens.Text).text)?.[0] ?? '';
 }
 

@@ -106,6 +106,13 @@ for (const [look, options] of looks) {
     await page.getByRole('button', { name: /^Thought for/ }).click();
     await page.getByText('Step 3:').waitFor();
     await shot(`thought-${look}`);
+    const torn = await page.locator('.glued').evaluateAll((all) =>
+      all.filter((one) => {
+        const boxes = [...one.getClientRects()];
+        return Math.max(...boxes.map((box) => box.top)) >= Math.min(...boxes.map((box) => box.bottom));
+      }).length,
+    );
+    assert.equal(torn, 0, 'punctuation stays with its formula');
     assert.ok(await noSidewaysScroll(page), 'nothing is wider than the window');
     const { ratio, text } = await leastContrast(page);
     assert.ok(ratio >= 4.5, `contrast ${ratio.toFixed(2)} of "${text}"`);
