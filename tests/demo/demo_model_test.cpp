@@ -2,47 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "fathom/model.h"
+#include "tests/demo/asking.h"
 
 namespace fathom {
 namespace {
 
-const std::string kFolder = std::string(FATHOM_TEST_DATA) + "/../../models/demo";
-const std::string kQuestions = std::string(FATHOM_TEST_DATA) + "/../demo/questions.json";
-
-nlohmann::json read_questions() {
-  std::ifstream file(kQuestions);
-  return nlohmann::json::parse(file);
-}
-
 Model load_demo() {
   LoadOptions options;
-  options.folder = kFolder;
+  options.folder = repository_path("models/demo");
   options.mtp = true;
   return Model::load(options);
-}
-
-Prompt render_turns(const Model& model, const nlohmann::json& turns) {
-  nlohmann::json messages = nlohmann::json::array();
-  for (const nlohmann::json& turn : turns) {
-    const char* role = messages.size() % 2 == 0 ? "user" : "assistant";
-    messages.push_back({{"role", role}, {"content", turn}});
-  }
-  return model.render(messages.dump());
-}
-
-GenerateResult answer_greedily(Model& model, const Prompt& prompt) {
-  GenerateRequest request;
-  request.prompt = prompt;
-  request.sampling.temperature = 0;
-  request.max_tokens = 300;
-  return model.generate(request);
 }
 
 // What the MTP layer would have drafted, against what came: how many of `made` after the first.
@@ -64,28 +37,12 @@ int64_t drafts_right(Model& model, const Prompt& prompt, const std::vector<int32
 
 TEST(DemoModel, AnswersQuestionsItNeverSaw) {
   Model model = load_demo();
-  const nlohmann::json questions = read_questions();
-  ASSERT_EQ(questions.size(), 50u);
-  int right = 0;
   int64_t drafts = 0;
   int64_t hits = 0;
-  for (const nlohmann::json& question : questions) {
-    SCOPED_TRACE(question.dump());
-    const Prompt prompt = render_turns(model, question["turns"]);
-    EXPECT_TRUE(prompt.opens_thought);
-    const GenerateResult result = answer_greedily(model, prompt);
-    EXPECT_EQ(result.finish_reason, FinishReason::stop);
-    EXPECT_FALSE(result.reasoning.empty());
-    const std::string expected = question["answer"];
-    if (result.content == expected) {
-      ++right;
-    } else {
-      std::printf("%s\n  thought %s\n  answer %s\n", question.dump().c_str(),
-                  result.reasoning.c_str(), result.content.c_str());
-    }
+  const int right = count_right(model, [&](const Prompt& prompt, const GenerateResult& result) {
     hits += drafts_right(model, prompt, result.ids);
     drafts += static_cast<int64_t>(result.ids.size()) - 1;
-  }
+  });
   EXPECT_GE(right, 47);
   EXPECT_GE(static_cast<double>(hits), 0.85 * static_cast<double>(drafts));
 }
