@@ -155,12 +155,15 @@ bool Generation::take(ModelEvent& event) {
   return !over_;
 }
 
-// What the engine says of a format is about the field that asked for it.
+// What is wrong with the form of an answer is told of the schema; here it is about the field that
+// asked for it.
 ApiError Generation::refusal(const Error& error) const {
-  constexpr std::string_view kFormat = "format";
-  const std::string message = error.what();
-  if (parsed_.format_field.empty() || !message.starts_with(kFormat)) return api_error_of(error);
-  return {400, parsed_.format_field + message.substr(kFormat.size()), {parsed_.format_field, {}}};
+  const ApiError refused = api_error_of(error);
+  constexpr const char* kForm = "response_format";
+  const bool of_another_field = refused.param() && refused.param() != kForm;
+  if (parsed_.format_field.empty() || refused.status() != 400 || of_another_field) return refused;
+  const std::string front = refused.param() ? "" : parsed_.format_field + ": ";
+  return {400, front + error.what(), {parsed_.format_field, {}}};
 }
 
 void Generation::fail(const ApiError& error) {
