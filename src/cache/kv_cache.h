@@ -74,6 +74,7 @@ class KvSequence {
   // `into` must hold page_count() pointers.
   void block_pointers(int64_t layer, std::span<const std::byte*> into) const;
   int64_t page_count() const { return static_cast<int64_t>(pages_.size()); }
+  std::span<const std::shared_ptr<Buffer>> pages() const { return pages_; }
   int64_t shared_pages() const;
 
  private:

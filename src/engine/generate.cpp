@@ -22,9 +22,13 @@ ModelParts parts_of(Engine& engine, SpeculationJudge& judge) {
   parts.pages = engine.pages();
   parts.defaults = &engine.generation_config();
   parts.text = engine.text();
+  if (parts.text != nullptr) {
+    parts.formats = std::make_shared<FormatCompiler>(parts.text->tokenizer());
+  }
   parts.context = &engine.info().context;
   parts.folder = engine.info().folder;
   parts.judge = &judge;
+  parts.experts_on_disk = engine.info().experts_on_disk;
   parts.most_prompt_rows = engine.info().prefill_chunk;
   return parts;
 }
@@ -38,7 +42,7 @@ GenerateResult generate(const ModelParts& parts, const GenerateRequest& request)
 std::vector<GenerateResult> generate_samples(const ModelParts& parts,
                                              const GenerateRequest& request, int64_t count,
                                              int64_t parallel) {
-  SequenceScheduler scheduler(parts, {.parallel = parallel});
+  SequenceScheduler scheduler(parts, {.parallel = parallel, .prefix_cache = false});
   std::vector<GenerateResult> results(static_cast<size_t>(count > 0 ? count : 0));
   scheduler.add(request, count, [&results](int64_t sample, GenerateResult&& result) {
     results[static_cast<size_t>(sample)] = std::move(result);

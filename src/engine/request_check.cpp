@@ -36,7 +36,13 @@ void check_output(const ModelParts& parts, const GenerateRequest& request) {
   if (request.parse_tool_calls && (!request.split_reasoning || parts.text == nullptr)) {
     fail_usage("parse_tool_calls: thought and answer are not told apart here");
   }
-  if (request.format.kind != OutputFormat::Kind::text) fail_usage("format: not yet supported");
+  if (request.format.kind != OutputFormat::Kind::text) {
+    if (!request.split_reasoning || !parts.formats) {
+      fail_usage("response_format: thought and answer are not told apart here");
+    }
+    if (request.ignore_eos) fail_usage("response_format: an answer of a format has an end");
+    parts.formats->compile(request.format, start_of(request.prompt));
+  }
   if (!request.reasoning_budget) return;
   if (*request.reasoning_budget < 0) {
     fail_usage("reasoning_budget: {} is negative", *request.reasoning_budget);
@@ -64,6 +70,12 @@ SamplingOptions resolve(const SamplingRequest& asked, const GenerationConfig& de
   options.seed = asked.seed;
   validate(options);
   return options;
+}
+
+ReasoningSplitter::Start start_of(const Prompt& prompt) {
+  using Start = ReasoningSplitter::Start;
+  if (prompt.opens_thought) return prompt.continues_text ? Start::within_thought : Start::thought;
+  return prompt.continues_text ? Start::within_answer : Start::fresh;
 }
 
 void check_request(const ModelParts& parts, const GenerateRequest& request) {

@@ -5,6 +5,7 @@
 #include "engine/model_parts.h"
 #include "fathom/model.h"
 #include "sample/sampler.h"
+#include "text/reasoning.h"
 
 namespace fathom {
 
@@ -12,5 +13,7 @@ namespace fathom {
 void check_request(const ModelParts& parts, const GenerateRequest& request);
 // The sampling in force: the request's, then generation_config.json's, then the defaults.
 SamplingOptions resolve(const SamplingRequest& asked, const GenerationConfig& defaults);
+// Where the prompt leaves the output.
+ReasoningSplitter::Start start_of(const Prompt& prompt);
 
 }  // namespace fathom

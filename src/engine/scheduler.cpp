@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <new>
 #include <utility>
 
@@ -11,10 +10,6 @@
 
 namespace fathom {
 namespace {
-
-// Prompts of several requests begin together up to so many rows: a row takes two to three hidden
-// states of memory, and beyond a few hundred rows every expert is read anyway.
-constexpr int64_t kJointPrefillRows = 4096;
 
 using Clock = std::chrono::steady_clock;
 
@@ -32,7 +27,16 @@ SequenceScheduler::SequenceScheduler(const ModelParts& parts, SchedulerOptions o
   const int64_t most = parts_.model->abilities().most_sequences;
   if (most > 0) options_.parallel = std::min(options_.parallel, most);
   if (options_.sweep_rows < 0) fail_usage("sweep_rows: {} is negative", options_.sweep_rows);
+  if (options_.shared_prompt_rows < 0) {
+    fail_usage("shared_prompt_rows: {} is negative", options_.shared_prompt_rows);
+  }
+  if (!parts_.model->abilities().prefix_sharing) options_.prefix_cache = false;
   if (options_.sweep_rows == 0) options_.sweep_rows = parts_.most_prompt_rows;
+}
+
+// What was kept is of use as long as requests come.
+SequenceScheduler::~SequenceScheduler() {
+  if (options_.prefix_cache) parts_.prefixes->clear();
 }
 
 uint64_t SequenceScheduler::add(GenerateRequest request, int64_t samples,
@@ -82,6 +86,7 @@ SchedulerStatus SequenceScheduler::status() const {
   status.running = static_cast<int64_t>(running_.size());
   status.waiting = static_cast<int64_t>(waiting_.size());
   status.pages_in_use = parts_.pages->pages_in_use();
+  status.pages_kept = parts_.prefixes->pages();
   status.pages_total = parts_.pages->max_pages();
   status.page_positions = kPagePositions;
   return status;
@@ -98,6 +103,7 @@ bool SequenceScheduler::step(const CancelToken* stop) {
     const Clock::time_point mtp_began = Clock::now();
     draft(stop);
     record(seconds, seconds_since(mtp_began));
+    settle_debt(seconds_since(began));
     share_prompts();
   }
   sweep_ = {};
@@ -138,122 +144,9 @@ void SequenceScheduler::remove_finished() {
   for (const auto& sequence : finished) {
     // Whoever still waits for the prompt computes it.
     if (sequence->prefilling()) sequence->group().computing = false;
+    if (options_.prefix_cache) parts_.prefixes->keep(sequence->cached());
     sequence->deliver();
   }
-}
-
-int64_t SequenceScheduler::free_pages() const {
-  return parts_.pages->max_pages() - parts_.pages->pages_in_use();
-}
-
-void SequenceScheduler::admit() {
-  int64_t prefill_rows = 0;
-  for (const auto& sequence : running_) {
-    if (sequence->prefilling()) prefill_rows += sequence->pending();
-  }
-  while (static_cast<int64_t>(running_.size()) < options_.parallel) {
-    // Samples whose prompt is being computed wait for it; the others do not wait for them.
-    const auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const auto& sequence) {
-      return sequence->group().prompt || !sequence->group().computing;
-    });
-    if (next == waiting_.end()) return;
-    if (!admit(static_cast<size_t>(next - waiting_.begin()), &prefill_rows)) return;
-  }
-}
-
-// False where there is no room for it yet.
-bool SequenceScheduler::admit(size_t index, int64_t* prefill_rows) {
-  Sequence& sequence = *waiting_[index];
-  RequestGroup& group = sequence.group();
-  const bool fork = group.prompt.has_value() && sequence.generated() == 0;
-  int64_t pages = 0;
-  for (const auto& other : running_) pages += other->pages_soon();
-  if (fork) {
-    pages += 2;
-  } else {
-    sequence.begin();
-    if (sequence.finished()) {  // what it resumes was complete
-      running_.push_back(std::move(waiting_[index]));
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
-      --group.waiting;
-      remove_finished();
-      return true;
-    }
-    pages += sequence.cache().pages_to_prepare(sequence.pending());
-    if (*prefill_rows > 0 && *prefill_rows + sequence.pending() > kJointPrefillRows) return false;
-  }
-  if (pages > free_pages() && !running_.empty()) return false;
-
-  running_.push_back(std::move(waiting_[index]));
-  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
-  --group.waiting;
-  if (!fork) {
-    *prefill_rows += sequence.pending();
-    group.computing = sequence.generated() == 0;
-    return true;
-  }
-  sequence.begin_from(*group.prompt);
-  ++status_.generated;
-  if (group.waiting == 0) group.prompt.reset();
-  // One token may have been all.
-  remove_finished();
-  return true;
-}
-
-void SequenceScheduler::preempt_last() {
-  std::unique_ptr<Sequence> last = std::move(running_.back());
-  running_.pop_back();
-  if (last->prefilling() && last->generated() == 0) last->group().computing = false;
-  last->preempt();
-  ++last->group().waiting;
-  waiting_.push_front(std::move(last));
-  ++status_.preemptions;
-}
-
-// Decoding sequences come first: they need one row each, and others wait for their answers.
-void SequenceScheduler::plan_rows(bool with_drafts) {
-  int64_t left =
-      options_.sweep_rows > 0 ? options_.sweep_rows : std::numeric_limits<int64_t>::max();
-  for (const bool prefill : {false, true}) {
-    for (const auto& sequence : running_) {
-      if (sequence->prefilling() != prefill) continue;
-      left -= sequence->plan(left, with_drafts);
-    }
-  }
-}
-
-void SequenceScheduler::plan() {
-  bool with_drafts = parts_.judge->drafts();
-  while (!running_.empty()) {
-    plan_rows(with_drafts);
-    int64_t pages = 0;
-    for (const auto& sequence : running_) {
-      pages += sequence->cache().pages_to_prepare(sequence->planned_rows());
-    }
-    if (pages <= free_pages()) break;
-    if (with_drafts) {
-      with_drafts = false;
-    } else if (running_.size() > 1) {
-      preempt_last();
-    } else {
-      running_.back()->fail(
-          Error(ErrorKind::input,
-                fmt::format("the key-value cache is full: {} of {} pages of {} positions are in "
-                            "use, and {} more are needed",
-                            parts_.pages->pages_in_use(), parts_.pages->max_pages(), kPagePositions,
-                            pages)));
-      remove_finished();
-    }
-  }
-  comparable_ = true;
-  int64_t drafted = 0;
-  decoding_ = static_cast<int64_t>(running_.size());
-  for (const auto& sequence : running_) {
-    if (sequence->prefilling() || !sequence->speculates()) comparable_ = false;
-    if (sequence->planned_draft()) ++drafted;
-  }
-  all_drafted_ = drafted > 0;
-  if (drafted != 0 && drafted != decoding_) comparable_ = false;
 }
 
 bool SequenceScheduler::all_cancelled() const {

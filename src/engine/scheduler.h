@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace fathom {
 class SequenceScheduler {
  public:
   SequenceScheduler(const ModelParts& parts, SchedulerOptions options);
+  SequenceScheduler(const SequenceScheduler&) = delete;
+  SequenceScheduler& operator=(const SequenceScheduler&) = delete;
+  ~SequenceScheduler();
 
   uint64_t add(GenerateRequest request, int64_t samples, Scheduler::OnFinish on_finish);
   void cancel(uint64_t id);
@@ -29,10 +33,14 @@ class SequenceScheduler {
   // Before a pass.
   void drop_cancelled();
   void admit();
-  bool admit(size_t waiting_index, int64_t* prefill_rows);
+  bool admit(size_t waiting_index);
+  std::optional<SharedPrefix> find_prefix(std::span<const int32_t> known);
   void plan();
   void plan_rows(bool with_drafts);
+  int64_t prompt_rows();
+  void settle_debt(double seconds);
   int64_t free_pages() const;
+  bool make_room(const std::function<int64_t()>& pages_needed);
   void preempt_last();
 
   // The pass, and what comes of it. run() is false where it has failed or was given up.
@@ -77,6 +85,10 @@ class SequenceScheduler {
   bool comparable_ = false;
   bool all_drafted_ = false;
   int64_t decoding_ = 0;
+  int64_t decode_rows_ = 0;
+  int64_t prompt_rows_ = 0;
+  // Seconds that prompts have had while others decoded, less those that these had for themselves.
+  double decoding_is_owed_ = 0;
   SchedulerStatus status_;
 };
 

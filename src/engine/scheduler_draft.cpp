@@ -20,6 +20,7 @@ std::vector<SequenceScheduler::MtpRow> SequenceScheduler::mtp_rows() {
   std::vector<MtpRow> rows;
   for (const auto& sequence : running_) {
     if (!sequence->speculates() || sequence->finished() || sequence->planned_rows() == 0) continue;
+    make_room([&] { return sequence->cache().shared_pages(); });
     try {
       sequence->cache().prepare_again(sequence->mtp_first());
     } catch (const Error&) {

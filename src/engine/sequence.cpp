@@ -15,12 +15,6 @@ namespace {
 // again so that the MTP layer sees them.
 constexpr int64_t kMostRecomputed = 64;
 
-ReasoningSplitter::Start start_of(const Prompt& prompt) {
-  using Start = ReasoningSplitter::Start;
-  if (prompt.opens_thought) return prompt.continues_text ? Start::within_thought : Start::thought;
-  return prompt.continues_text ? Start::within_answer : Start::fresh;
-}
-
 std::vector<TokenId> closing_ids(const Tokenizer& tokenizer) {
   const auto tag = ReasoningSplitter::tags_of(tokenizer).close;
   if (tag) return {*tag};
@@ -40,6 +34,7 @@ Sequence::Sequence(const ModelParts& parts, std::shared_ptr<RequestGroup> group,
   const int64_t room = parts.context->tokens - static_cast<int64_t>(known_.size());
   limit_ = request.max_tokens > 0 ? std::min(request.max_tokens, room) : room;
   sampler_.see_prompt(known_);
+  const ReasoningSplitter::Start start = start_of(request.prompt);
   if (parts.text != nullptr) {
     const Tokenizer& tokenizer = parts.text->tokenizer();
     output_.emplace(tokenizer,
@@ -47,17 +42,34 @@ Sequence::Sequence(const ModelParts& parts, std::shared_ptr<RequestGroup> group,
                                         request.stop, request.parse_tool_calls});
     if (request.reasoning_budget) closing_ = closing_ids(tokenizer);
   }
+  ends_ = ending_ids();
+  if (auto format = parts.formats ? parts.formats->compile(request.format, start) : nullptr) {
+    format_.emplace(std::move(format), parts.text->tokenizer(), start, ends_);
+  }
   result_.prompt_tokens = static_cast<int64_t>(known_.size());
   state_ = sample == 0 && request.cache != nullptr ? &CacheAccess::of(*request.cache) : &own_;
   cache_ = &state_->in(parts.pages);
 }
 
+std::vector<TokenId> Sequence::ending_ids() const {
+  std::vector<TokenId> ids = group_->request.stop_ids;
+  if (group_->request.ignore_eos) return ids;
+  const auto& eos = parts_->defaults->eos_token_ids;
+  ids.insert(ids.end(), eos.begin(), eos.end());
+  if (!eos.empty() || parts_->text == nullptr) return ids;
+  const Tokenizer& tokenizer = parts_->text->tokenizer();
+  if (const auto id = tokenizer.id_of(tokenizer.eos_token())) ids.push_back(*id);
+  return ids;
+}
+
 // Leaves in the cache what matches the known tokens, and at least the last one to compute: its
 // logits are wanted. With drafts a little more is computed again: what the MTP layer cached for a
 // position depends on the token after it.
-void Sequence::begin() {
+void Sequence::begin(const FindPrefix& find) {
   replay();
   if (finished_) return;
+  adopted_ = 0;
+  if (find && !group_->request.prompt_logprobs) adopt(find);
   const size_t most = std::min(state_->ids.size(), known_.size() - 1);
   const auto end = known_.begin() + static_cast<std::ptrdiff_t>(most);
   auto same = static_cast<int64_t>(std::mismatch(known_.begin(), end, state_->ids.begin()).first -
@@ -74,6 +86,7 @@ void Sequence::begin() {
   }
   cache_->truncate(same);
   same = cache_->length();
+  adopted_ = std::min(adopted_, same);
   mtp_length_ = std::min(mtp_length_, same);
   sync_ids();
   prefilling_ = true;
@@ -81,6 +94,25 @@ void Sequence::begin() {
   if (sampled() > 0) return;
   result_.cached_tokens = std::min(same, result_.prompt_tokens);
   began_ = Clock::now();
+}
+
+// Another sequence's cache takes the place of its own where more of it fits.
+void Sequence::adopt(const FindPrefix& find) {
+  const std::optional<SharedPrefix> found = find(known_);
+  if (!found) return;
+  const auto own =
+      std::mismatch(known_.begin(), known_.end(), state_->ids.begin(), state_->ids.end()).first -
+      known_.begin();
+  if (found->same <= own) return;
+  *cache_ = *found->cache;
+  state_->ids.assign(found->ids.begin(), found->ids.end());
+  state_->mtp_length = found->mtp_length;
+  adopted_ = found->same;
+}
+
+void Sequence::put_back() {
+  if (adopted_ > 0) preempt();
+  adopted_ = 0;
 }
 
 void Sequence::begin_from(const ComputedPrompt& prompt) {
@@ -221,6 +253,7 @@ void Sequence::set_draft(std::span<float> logits) {
   // Drawn with the random number that the verified logits will meet: where the two distributions
   // agree, so do the tokens, whatever the temperature.
   try {
+    if (format_ && !format_->restrict(logits)) return;
     draft_ = sampler_.sample(logits, static_cast<uint64_t>(known_.size()));
   } catch (const Error&) {
     draft_.reset();  // not a number: nothing to verify

@@ -11,6 +11,8 @@
 
 #include "engine/engine.h"
 #include "engine/model_parts.h"
+#include "engine/output_format.h"
+#include "engine/prefix_cache.h"
 #include "engine/text_output.h"
 #include "fathom/scheduler.h"
 #include "model/sweep.h"
@@ -61,9 +63,17 @@ class Sequence {
   // The same without what GenerateRequest::resume brought.
   int64_t sampled() const { return generated() - result_.resumed_tokens; }
 
-  // Finds out what of the prompt is cached already. May be called again before the first pass. What
-  // is resumed may have come to its end: then it is finished.
-  void begin();
+  // Finds out what of the prompt is cached already, or in another sequence that `find` knows for
+  // the tokens it is given. May be called again before the first pass. What is resumed may have
+  // come to its end: then it is finished.
+  using FindPrefix = std::function<std::optional<SharedPrefix>(std::span<const int32_t>)>;
+  void begin(const FindPrefix& find);
+  // Tokens that begin() has taken from another sequence.
+  int64_t adopted() const { return adopted_; }
+  // It does not begin yet after all: gives back what was adopted.
+  void put_back();
+  // What it has cached, for others.
+  SharedPrefix cached() const { return {state_->ids, cache_, state_->mtp_length, 0}; }
   // Begins after a prompt that another sample has computed, and samples its first token.
   void begin_from(const ComputedPrompt& prompt);
   // Gives its cache back; begin() computes everything again, with the same results.
@@ -123,11 +133,12 @@ class Sequence {
   // The reasoning budget is used up: the next id of </think>.
   std::optional<int32_t> closing_id() const;
   void replay();  // GenerateRequest::resume, once
-  bool ends(int32_t id) const;
+  std::vector<TokenId> ending_ids() const;
   GenerateStep step_of(int32_t id, TextOutput::Delta delta) const;
   void count_call(const ToolEvent& event);
   void show(const GenerateStep& step);
   void finish(FinishReason reason);
+  void adopt(const FindPrefix& find);
   void sync_ids() { sync_ids(cache_->length()); }
   void sync_ids(int64_t length);
 
@@ -136,16 +147,19 @@ class Sequence {
   int64_t sample_;
   Sampler sampler_;
   std::optional<TextOutput> output_;
-  std::vector<TokenId> closing_;  // what closes the thought where its budget is used up
-  size_t closed_ = 0;             // ids of that which were put
-  int64_t limit_;                 // tokens to generate, at the most
-  std::vector<int32_t> known_;    // the prompt and what was generated
+  std::vector<TokenId> ends_;             // ids that end it
+  std::optional<FormatFollower> format_;  // where the answer has one
+  std::vector<TokenId> closing_;          // what closes the thought where its budget is used up
+  size_t closed_ = 0;                     // ids of that which were put
+  int64_t limit_;                         // tokens to generate, at the most
+  std::vector<int32_t> known_;            // the prompt and what was generated
   GenerateResult result_;
   size_t whole_calls_ = 0;  // of result_.tool_calls
 
   CacheState own_;
   CacheState* state_;  // own_, or the request's cache
   KvSequence* cache_ = nullptr;
+  int64_t adopted_ = 0;
 
   bool finished_ = false;
   bool prefilling_ = true;

@@ -12,6 +12,10 @@ bool Sequence::take(std::span<float> logits) {
   std::vector<float> own;  // sampling changes them
   if (group_->request.logprobs) own.assign(logits.begin(), logits.end());
   const std::optional<int32_t> closing = closing_id();
+  if (!closing && format_ && !format_->restrict(logits)) {
+    finish(FinishReason::stop);  // it is whole, and no token says so
+    return false;
+  }
   const int32_t id =
       closing ? *closing : sampler_.sample(logits, static_cast<uint64_t>(known_.size()));
   std::optional<PositionLogprobs> logprobs;
@@ -66,12 +70,18 @@ void Sequence::replay() {
 
 bool Sequence::accept(int32_t id, bool resumed, std::optional<PositionLogprobs> logprobs) {
   if (closing_id()) ++closed_;
+  try {
+    if (format_) format_->take(id);
+  } catch (const Error& error) {
+    fail(error);
+    return false;
+  }
   sampler_.see_output(id);
   known_.push_back(id);
   result_.ids.push_back(id);
   if (!resumed) result_.decode_seconds = seconds_since(began_);
 
-  bool stop = ends(id);
+  bool stop = std::find(ends_.begin(), ends_.end(), id) != ends_.end();
   TextOutput::Delta delta;
   if (output_ && !stop) {
     delta = output_->push(id);
@@ -86,16 +96,6 @@ bool Sequence::accept(int32_t id, bool resumed, std::optional<PositionLogprobs> 
   if (stop) finish(FinishReason::stop);
   if (!finished_ && generated() >= limit_) finish(FinishReason::length);
   return !finished_;
-}
-
-bool Sequence::ends(int32_t id) const {
-  const auto& stops = group_->request.stop_ids;
-  if (std::find(stops.begin(), stops.end(), id) != stops.end()) return true;
-  if (group_->request.ignore_eos) return false;
-  const auto& eos = parts_->defaults->eos_token_ids;
-  if (!eos.empty()) return std::find(eos.begin(), eos.end(), id) != eos.end();
-  const TextFolder* text = parts_->text;
-  return text != nullptr && text->tokenizer().id_of(text->tokenizer().eos_token()) == id;
 }
 
 GenerateStep Sequence::step_of(int32_t id, TextOutput::Delta delta) const {

@@ -297,7 +297,8 @@ TEST(SchedulerPages, TooFewForAllMakeSequencesWaitAndGoBack) {
   }
   EXPECT_EQ(got, expected);
   EXPECT_GT(scheduler.status().preemptions, 0u);
-  EXPECT_EQ(few.parts.pages->pages_in_use(), 0);
+  // What is left is kept for later requests.
+  EXPECT_EQ(few.parts.pages->pages_in_use(), scheduler.status().pages_kept);
 }
 
 TEST(SchedulerPages, SequencesThatNeedNoMorePagesAllRunAtOnce) {
