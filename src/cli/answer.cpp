@@ -35,6 +35,9 @@ void AnswerPrinter::step(const GenerateStep& step) {
     }
     in_thought_ = true;
   }
+  for (const ToolEvent& event : step.tools) {
+    if (event.kind == ToolEvent::Kind::broken) tool(event);  // its text comes as content
+  }
   if (!step.content.empty()) {
     thinking_.reset();
     output_.dim(false);
@@ -42,7 +45,32 @@ void AnswerPrinter::step(const GenerateStep& step) {
     in_thought_ = false;
     put(step.content);
   }
+  for (const ToolEvent& event : step.tools) {
+    if (event.kind != ToolEvent::Kind::broken) tool(event);
+  }
   output_.flush();
+}
+
+// A call on a line of its own: its name and its arguments.
+void AnswerPrinter::tool(const ToolEvent& event) {
+  thinking_.reset();
+  output_.dim(false);
+  in_thought_ = false;
+  switch (event.kind) {
+    case ToolEvent::Kind::begins:
+      if (anything_) put(at_line_start_ ? "\n" : "\n\n");
+      put("call " + event.text + " ");
+      break;
+    case ToolEvent::Kind::arguments:
+      put(event.text);
+      break;
+    case ToolEvent::Kind::ends:
+      put("\n");
+      break;
+    case ToolEvent::Kind::broken:
+      put("\n[this is no call; it reads:]\n");
+      break;
+  }
 }
 
 void AnswerPrinter::id(int32_t id) {

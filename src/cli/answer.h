@@ -31,6 +31,7 @@ class AnswerPrinter {
 
  private:
   void put(const std::string& text);
+  void tool(const ToolEvent& event);
 
   Output& output_;
   bool show_thought_;

@@ -9,6 +9,7 @@ namespace fathom::cli {
 namespace {
 
 constexpr int64_t kMostSamples = 10'000;
+constexpr int64_t kMostLogprobs = 1000;
 constexpr int64_t kMostParallel = 1024;
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 
@@ -31,6 +32,7 @@ FinishCommand add_chat_options(OptionSet& set) {
             [o = chat.get()](const std::string& value) {
               o->autosave = parse_integer(value, "--autosave", 1, int64_t{1} << 40);
             });
+  add_chat_template(set, &chat->model);
   add_speculation(set, &chat->model);
   add_ask(set, &chat->ask);
   add_model(set, &chat->model, kContextHelp);
@@ -50,6 +52,15 @@ GenerateOptions finish_generate(GenerateOptions options, int prompts) {
   if (options.system && options.kind != PromptKind::chat) {
     fail_usage("--system: only --chat has a system message");
   }
+  if (options.kind != PromptKind::chat) {
+    const auto needs_chat = [](bool given, const char* option) {
+      if (given) fail_usage("{}: only --chat has thought and answer", option);
+    };
+    needs_chat(!options.tools.empty(), "--tools");
+    needs_chat(options.ask.reasoning_budget.has_value(), "--reasoning-budget");
+    needs_chat(options.ask.format.kind != OutputFormat::Kind::text, "--json-object, --json-schema");
+  }
+  if (options.logprobs && !options.output.json) fail_usage("--logprobs: they come with --json");
   if (options.kind == PromptKind::tokens) {
     options.tokens = parse_some_ids(options.prompt, "--tokens");
   } else if (options.prompt.empty()) {
@@ -85,7 +96,15 @@ FinishCommand add_generate_options(OptionSet& set) {
   prompt("--tokens", "IDS", "Token ids, such as 0,5,9; no tokenizer is needed", PromptKind::tokens);
   set.value("--system", "TEXT", "System message, with --chat",
             [o](const std::string& value) { o->system = value; });
+  set.value("--tools", "FILE",
+            "Functions that the answer may call, as OpenAI's array of tools, with --chat",
+            &o->tools);
   set.group("");
+  set.value("--logprobs", "N",
+            "With --json: every token's log probability, and the N likeliest tokens",
+            [o](const std::string& value) {
+              o->logprobs = parse_integer(value, "--logprobs", 0, kMostLogprobs);
+            });
   set.value("--prompt-cache", "FILE",
             "Take the prompt's computation from this file as far as it matches, and save it there",
             &o->prompt_cache);
@@ -94,6 +113,7 @@ FinishCommand add_generate_options(OptionSet& set) {
             [o](const std::string& value) {
               o->samples = parse_integer(value, "--samples", 1, kMostSamples);
             });
+  add_chat_template(set, &o->model);
   add_speculation(set, &o->model);
   add_ask(set, &o->ask);
   add_model(set, &o->model, kContextHelp);
@@ -124,6 +144,7 @@ FinishCommand add_batch_options(OptionSet& set) {
   set.value("--seed", "N",
             "Where a request has no seed, one is made of this and its custom_id (default: 0)",
             [o](const std::string& value) { o->seed = parse_seed(value, "--seed"); });
+  add_chat_template(set, &o->model);
   add_speculation(set, &o->model);
   add_model(set, &o->model, kContextHelp);
   return [options] { return *options; };

@@ -21,6 +21,8 @@ struct AskOptions {
   std::vector<int32_t> stop_ids;
   int64_t max_tokens = 0;
   bool ignore_eos = false;
+  std::optional<int64_t> reasoning_budget;
+  OutputFormat format;  // its schema: a file's name before read_format()
 };
 
 // Whole numbers and fractions, the whole of the text; Error(usage) naming `option` where it is not

@@ -292,6 +292,8 @@ GenerateResult Chat::generate() {
   request.stop = open_->ask.stop;
   request.stop_ids = open_->ask.stop_ids;
   request.ignore_eos = open_->ask.ignore_eos;
+  request.reasoning_budget = open_->ask.reasoning_budget;
+  request.format = open_->ask.format;
   request.cancel = &interrupt_token();
   request.cache = &cache();
   open_->content.clear();  // comes again
@@ -469,6 +471,7 @@ int run_command(const ChatOptions& given, Output& output) {
     fail_input("--system: the text is not valid UTF-8");
   }
   require_parent_folder(options.session, "--session");
+  read_format(&options.ask.format);
   Model model = load_model(options.model, options.output, TextNeeds::chat);
   std::optional<Session> session;
   std::optional<ChatState> state;

@@ -53,6 +53,11 @@ JsonObject ask_json(const AskOptions& ask) {
       .ids("stop_ids", ask.stop_ids)
       .integer("max_tokens", ask.max_tokens)
       .boolean("ignore_eos", ask.ignore_eos);
+  if (ask.reasoning_budget) object.integer("reasoning_budget", *ask.reasoning_budget);
+  if (ask.format.kind == OutputFormat::Kind::json_object) object.boolean("json_object", true);
+  if (ask.format.kind == OutputFormat::Kind::json_schema) {
+    object.text("json_schema", ask.format.schema);
+  }
   return object;
 }
 
@@ -80,6 +85,12 @@ AskOptions ask_of(const json& object) {
   ask.stop_ids = object.at("stop_ids").get<std::vector<int32_t>>();
   ask.max_tokens = object.at("max_tokens").get<int64_t>();
   ask.ignore_eos = object.at("ignore_eos").get<bool>();
+  ask.reasoning_budget = optional_of<int64_t>(object, "reasoning_budget");
+  if (optional_of<bool>(object, "json_object")) ask.format.kind = OutputFormat::Kind::json_object;
+  if (const auto schema = optional_of<std::string>(object, "json_schema")) {
+    ask.format.kind = OutputFormat::Kind::json_schema;
+    ask.format.schema = *schema;
+  }
   return ask;
 }
 
@@ -165,6 +176,8 @@ void take_over(AskOptions* given, const AskOptions& stored) {
   if (given->stop_ids.empty()) given->stop_ids = stored.stop_ids;
   if (given->max_tokens == 0) given->max_tokens = stored.max_tokens;
   given->ignore_eos = given->ignore_eos || stored.ignore_eos;
+  fill(&given->reasoning_budget, stored.reasoning_budget);
+  if (given->format.kind == OutputFormat::Kind::text) given->format = stored.format;
 }
 
 }  // namespace fathom::cli

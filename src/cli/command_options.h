@@ -43,6 +43,7 @@ void add_kernels(OptionSet& set, std::string* kernels);
 void add_model(OptionSet& set, ModelOptions* model, const std::string& context_help);
 // The same without the folder.
 void add_running(OptionSet& set, ModelOptions* model, const std::string& context_help);
+void add_chat_template(OptionSet& set, ModelOptions* model);
 // Drafting, for commands that generate.
 void add_speculation(OptionSet& set, ModelOptions* model);
 // Sampling, length and stops.

@@ -45,12 +45,48 @@ Prompt make_prompt(const Model& model, const GenerateOptions& options, const std
     case PromptKind::chat: {
       std::string messages = "[";
       if (options.system) messages += message_json("system", *options.system) + ",";
-      return model.render(messages + message_json("user", text) + "]");
+      RenderOptions how;
+      how.tools = options.tools;
+      return model.render(messages + message_json("user", text) + "]", how);
     }
   }
   Prompt prompt;
   prompt.ids = options.tokens;
   return prompt;
+}
+
+std::string logprob_json(const TokenLogprob& token) {
+  std::vector<int32_t> bytes;
+  for (const char byte : token.bytes) bytes.push_back(static_cast<uint8_t>(byte));
+  return JsonObject()
+      .integer("id", token.id)
+      .text("token", token.bytes)
+      .number("logprob", token.logprob)
+      .ids("bytes", bytes)
+      .str();
+}
+
+std::string logprobs_json(const std::vector<PositionLogprobs>& positions) {
+  std::string all = "[";
+  for (const PositionLogprobs& position : positions) {
+    std::string top = "[";
+    for (const TokenLogprob& token : position.top) {
+      top += (top.size() > 1 ? "," : "") + logprob_json(token);
+    }
+    std::string one = logprob_json(position.chosen);
+    one.back() = ',';
+    all += (all.size() > 1 ? "," : "") + one + "\"top\":" + top + "]}";
+  }
+  return all + "]";
+}
+
+std::string tool_calls_json(const std::vector<ToolCall>& calls) {
+  std::string all = "[";
+  for (const ToolCall& call : calls) {
+    all += (all.size() > 1 ? "," : "") +
+           JsonObject().text("name", call.name).text("arguments", call.arguments).str();
+  }
+  return all + "]";
 }
 
 JsonObject result_fields(const GenerateResult& result, const Model& model) {
@@ -67,6 +103,8 @@ JsonObject result_fields(const GenerateResult& result, const Model& model) {
       .object("usage", usage_json(result))
       .object("timings", timings_json(result, model.info().load_seconds))
       .object("speculation", speculation_json(result));
+  if (!result.tool_calls.empty()) fields.raw("tool_calls", tool_calls_json(result.tool_calls));
+  if (!result.logprobs.empty()) fields.raw("logprobs", logprobs_json(result.logprobs));
   if (result.error) fields.text("error", result.error->what());
   return fields;
 }
@@ -190,6 +228,8 @@ int run_command(const GenerateOptions& given, Output& output) {
   if (options.kind == PromptKind::chat) check_utf8(text, "--chat");
   if (options.system) check_utf8(*options.system, "--system");
   for (const std::string& stop : options.ask.stop) check_utf8(stop, "--stop");
+  read_format(&options.ask.format);
+  if (!options.tools.empty()) options.tools = read_input(options.tools);
 
   require_parent_folder(options.prompt_cache, "--prompt-cache");
 
@@ -205,6 +245,10 @@ int run_command(const GenerateOptions& given, Output& output) {
   request.stop_ids = options.ask.stop_ids;
   request.ignore_eos = options.ask.ignore_eos;
   request.split_reasoning = options.kind == PromptKind::chat;
+  request.parse_tool_calls = !options.tools.empty();
+  request.reasoning_budget = options.ask.reasoning_budget;
+  request.format = options.ask.format;
+  request.logprobs = options.logprobs;
   request.cancel = &interrupt_token();
 
   PromptCache prompt_cache(model, options.prompt_cache, request.prompt.ids);

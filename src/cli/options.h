@@ -61,8 +61,10 @@ struct GenerateOptions {
   std::string prompt;  // the text, the file's name or the user's message
   std::vector<int32_t> tokens;
   std::optional<std::string> system;
-  std::string prompt_cache;  // a file; "": none
-  int64_t samples = 0;       // 0: one, printed as it comes
+  std::string tools;                // a file with OpenAI's array of tools; "": none
+  std::optional<int64_t> logprobs;  // with --json
+  std::string prompt_cache;         // a file; "": none
+  int64_t samples = 0;              // 0: one, printed as it comes
 };
 
 struct BatchOptions {

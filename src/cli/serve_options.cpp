@@ -114,9 +114,7 @@ void add_limits(OptionSet& set, ServeOptions* o) {
             [o](const std::string& value) {
               o->max_tokens = parse_integer(value, "-n (--max-tokens)", 1, kMostTokens);
             });
-  set.value("--chat-template", "FILE",
-            "Use this template (Jinja) instead of the folder's, for tools that it shall see, say",
-            &o->model.chat_template);
+  add_chat_template(set, &o->model);
   set.value("--drain", "SECONDS", "How long requests may go on after a termination (default: 30)",
             [o](const std::string& value) { o->drain_seconds = parse_seconds(value, "--drain"); });
   set.value("--access-log", "FILE", "A JSON line per request; - is standard error", &o->access_log);

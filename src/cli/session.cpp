@@ -144,6 +144,10 @@ std::string read_standard_input() {
   return text;
 }
 
+void read_format(OutputFormat* format) {
+  if (format->kind == OutputFormat::Kind::json_schema) format->schema = read_input(format->schema);
+}
+
 std::string read_input(const std::string& path) {
   if (path == "-") return read_standard_input();
   constexpr uint64_t kMostBytes = uint64_t{1} << 30;

@@ -31,6 +31,8 @@ void require_parent_folder(const std::string& path, const std::string& option);
 
 // A whole text, from a file or ("-") from standard input.
 std::string read_input(const std::string& path);
+// The schema in the place of its file's name.
+void read_format(OutputFormat* format);
 std::string read_standard_input();
 
 }  // namespace fathom::cli

@@ -163,6 +163,12 @@ void add_running(OptionSet& set, ModelOptions* model, const std::string& context
   add_memory(set, model);
 }
 
+void add_chat_template(OptionSet& set, ModelOptions* model) {
+  set.value("--chat-template", "FILE",
+            "Use this template (Jinja) instead of the folder's, for tools that it shall see, say",
+            &model->chat_template);
+}
+
 void add_speculation(OptionSet& set, ModelOptions* model) {
   set.value("--mtp", "MODE",
             "Draft tokens with the multi-token-prediction layer and verify them: off (default), "
@@ -220,6 +226,20 @@ void add_ask(OptionSet& set, AskOptions* ask) {
                      static_cast<int32_t>(parse_integer(value, "--stop-id", 0, kMostId)));
                });
   set.flag("--ignore-eos", "Go on after the model's own end", &ask->ignore_eos);
+  set.value("--reasoning-budget", "N",
+            "Most tokens of the thought, which is closed then; 0 for none (default: no limit)",
+            [ask](const std::string& value) {
+              ask->reasoning_budget = parse_integer(value, "--reasoning-budget", 0, kMostTokens);
+            });
+
+  set.group("Form of the answer, enforced after the thought");
+  set.flag("--json-object", "A JSON object",
+           [ask] { ask->format.kind = OutputFormat::Kind::json_object; });
+  set.value("--json-schema", "FILE", "JSON that this JSON schema accepts",
+            [ask](const std::string& value) {
+              ask->format.kind = OutputFormat::Kind::json_schema;
+              ask->format.schema = value;
+            });
   set.group("");
 }
 
