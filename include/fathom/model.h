@@ -25,9 +25,10 @@ namespace fathom {
 
 enum class KvPrecision { f32, bf16, int8 };
 
-// How the head, or the embedding, is kept in memory: as stored, or quantised at load to 8 bits with
-// a scale for each row. Another precision gives other logits.
-enum class WeightPrecision { native, int8 };
+// How weights are kept in memory: as stored, or quantised at load to 8 bits with a scale for each
+// row, or to 4 bits with a scale for each 64 weights of a row (not the head, nor the embedding).
+// Another precision gives other logits.
+enum class WeightPrecision { native, int8, int4 };
 
 // Whether generation drafts tokens with the multi-token-prediction layer and verifies them, which
 // changes no token. automatic: measured, and done only where it is faster.
@@ -48,6 +49,8 @@ struct LoadOptions {
   int threads = 0;      // 0: every processor this process may use
   std::string kernels;  // "reference", "avx2", "avx512", "neon"; "": the fastest that runs here
   KvPrecision kv = KvPrecision::bf16;
+  // The matrices of the layers of a dense model.
+  WeightPrecision weights = WeightPrecision::native;
   // Where head and embedding are one tensor, both must be the same (Error(usage) otherwise).
   WeightPrecision head = WeightPrecision::native;
   WeightPrecision embed =
@@ -322,6 +325,7 @@ struct ModelInfo {
   double load_seconds = 0;
   bool has_mtp = false;
   KvPrecision kv = KvPrecision::bf16;
+  WeightPrecision weights = WeightPrecision::native;
   WeightPrecision head = WeightPrecision::native;
   WeightPrecision embed = WeightPrecision::native;
   uint64_t kv_bytes_per_token = 0;

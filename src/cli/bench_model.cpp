@@ -18,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/json_output.h"
 #include "cli/session.h"
+#include "engine/dense_backend.h"
 #include "fathom/scheduler.h"
 #include "kernels/limits/measure.h"
 
@@ -128,7 +129,8 @@ void leave_room(ModelOptions* options, const Limit& limit) {
 // routed experts those that it goes to.
 struct TokenBytes {
   uint64_t resident = 0;
-  uint64_t dense = 0;   // of it, dense layers and shared experts
+  uint64_t dense = 0;  // of it, dense layers and shared experts
+  uint64_t dense_weights = 0;
   uint64_t expert = 0;  // one routed expert
   int64_t moe_layers = 0;
   int64_t experts_per_layer = 0;
@@ -141,7 +143,9 @@ TokenBytes token_bytes(const ModelInfo& info) {
   const std::string path = checkpoint.folder() + "/config.json";
   const ModelConfig config = parse_model_config(read_text(path), path);
   const ModelShape shape = shape_of(config);
-  const Footprint footprint = footprint_of(checkpoint, config);
+  const auto* dense = std::get_if<DenseConfig>(&config);
+  const Footprint footprint = dense != nullptr ? dense_footprint(checkpoint, *dense, info.weights)
+                                               : footprint_of(checkpoint, config);
   TokenBytes bytes;
   bytes.dense = footprint.of(Part::dense_mlp, false) + footprint.of(Part::shared_experts, false);
   uint64_t head = footprint.of(Part::head, false);
@@ -153,6 +157,11 @@ TokenBytes token_bytes(const ModelInfo& info) {
   bytes.resident =
       footprint.of(Part::attention, false) + bytes.dense + footprint.of(Part::router, false) + head;
   bytes.layers = shape.num_hidden_layers;
+  bytes.dense_weights = bytes.dense;  // FP8: bytes, as released
+  if (dense != nullptr) {
+    bytes.dense_weights = static_cast<uint64_t>(3 * dense->num_hidden_layers *
+                                                dense->intermediate_size * dense->hidden_size);
+  }
   const auto* moe = std::get_if<DeepseekConfig>(&config);
   if (moe == nullptr) return bytes;
   for (int64_t layer = 0; layer < moe->num_hidden_layers; ++layer) {
@@ -298,6 +307,7 @@ int run_command(const BenchDecodeOptions& given, Output& output) {
                      .text("model", model.info().name)
                      .text("kernels", model.info().kernels)
                      .integer("threads", model.info().threads)
+                     .text("weights", precision_name(model.info().weights))
                      .text("head", precision_name(model.info().head))
                      .text("embed", precision_name(model.info().embed))
                      .natural("memory_budget", model.info().memory_budget)
@@ -345,15 +355,16 @@ int run_command(const BenchPrefillOptions& given, Output& output) {
   // Every group is one expert asked once, so uses count the distinct experts of each pass.
   const uint64_t distinct = m.stats.expert_hits + m.stats.expert_misses;
   const double distinct_bytes = static_cast<double>(distinct * bytes.expert);
-  // Two operations per weight and token; a weight of the released files is a byte.
+  // Two operations per weight and token.
   const double dense_rate =
-      ratio(2.0 * static_cast<double>(bytes.dense) * static_cast<double>(options.prompt),
+      ratio(2.0 * static_cast<double>(bytes.dense_weights) * static_cast<double>(options.prompt),
             m.stats.mlp_seconds);
   if (options.output.json) {
     output.write(JsonObject()
                      .text("model", model.info().name)
                      .text("kernels", model.info().kernels)
                      .integer("threads", model.info().threads)
+                     .text("weights", precision_name(model.info().weights))
                      .text("head", precision_name(model.info().head))
                      .text("embed", precision_name(model.info().embed))
                      .integer("tokens", options.prompt)

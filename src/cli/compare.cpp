@@ -163,6 +163,7 @@ Model load_subject(const CompareOptions& options, const std::string& folder, boo
   ModelOptions model = options.model;
   model.folder = model_folder(folder);
   if (!second) {
+    model.weights = WeightPrecision::native;
     model.head = WeightPrecision::native;
     model.embed = WeightPrecision::native;
   }

@@ -74,8 +74,8 @@ const std::vector<CommandEntry> kCommands = {
      add_quantize_options},
     {"compare", "How far the next-token distributions of two models lie apart.",
      "Perplexity of both on a text, mean and largest KL divergence from the first to the second, "
-     "and how\noften both have the same likeliest token. --head and --embed are the second "
-     "one's.\n\n"
+     "and how\noften both have the same likeliest token. --weights, --head and --embed "
+     "are the second one's.\n\n"
      "Example:\n  fathom compare Qwen-1.5B Qwen-1.5B-int4 --file text.txt --ctx 1024",
      add_compare_options},
     {"bench kernels",

@@ -22,6 +22,7 @@ struct ModelOptions {
   int threads = 0;
   std::string kernels;
   KvPrecision kv = KvPrecision::bf16;
+  WeightPrecision weights = WeightPrecision::native;
   WeightPrecision head = WeightPrecision::native;
   WeightPrecision embed = WeightPrecision::native;
   int64_t context = 0;
@@ -187,7 +188,7 @@ struct QuantizeOptions {
 struct CompareOptions {
   OutputOptions output;
   std::string folder_a;
-  // Of both, but for the precision of head and embedding, which is the second one's.
+  // Of both, but for the precision of weights, head and embedding, which is the second one's.
   ModelOptions model;
   std::string folder_b;
   std::string file;

@@ -66,7 +66,15 @@ const char* kv_name(KvPrecision kv) {
 }
 
 const char* precision_name(WeightPrecision precision) {
-  return precision == WeightPrecision::int8 ? "int8" : "native";
+  switch (precision) {
+    case WeightPrecision::int8:
+      return "int8";
+    case WeightPrecision::int4:
+      return "int4";
+    case WeightPrecision::native:
+      break;
+  }
+  return "native";
 }
 
 Model load_model(const ModelOptions& options, const OutputOptions& output, TextNeeds needs,
@@ -78,6 +86,7 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   load.threads = options.threads;
   load.kernels = options.kernels;
   load.kv = options.kv;
+  load.weights = options.weights;
   load.head = options.head;
   load.embed = options.embed;
   load.context = options.context;

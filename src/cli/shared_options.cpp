@@ -28,6 +28,13 @@ WeightPrecision parse_weight_precision(const std::string& value, const char* opt
   fail_usage("{}: '{}' is none of native, int8", option, value);
 }
 
+WeightPrecision parse_layer_precision(const std::string& value) {
+  if (value == "native") return WeightPrecision::native;
+  if (value == "int8") return WeightPrecision::int8;
+  if (value == "int4") return WeightPrecision::int4;
+  fail_usage("--weights: '{}' is none of native, int8, int4", value);
+}
+
 ExpertsPlace parse_place(const std::string& value) {
   if (value == "auto") return ExpertsPlace::automatic;
   if (value == "memory") return ExpertsPlace::memory;
@@ -146,6 +153,11 @@ void add_running(OptionSet& set, ModelOptions* model, const std::string& context
   add_kernels(set, &model->kernels);
   set.value("--kv", "FORMAT", "How the latent cache is kept: f32, bf16 (default) or int8",
             [model](const std::string& value) { model->kv = parse_kv(value); });
+  set.value("--weights", "FORMAT",
+            "How a dense model's layers are kept: native (default: as stored), int8 or int4, made "
+            "while loading; slightly other logits, and a half or a quarter of BF16's memory and "
+            "time per token",
+            [model](const std::string& value) { model->weights = parse_layer_precision(value); });
   set.value(
       "--head", "FORMAT",
       "How the head is kept: native (default: as stored) or int8, which takes half of BF16's "

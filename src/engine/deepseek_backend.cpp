@@ -94,6 +94,13 @@ DeepseekBackend::DeepseekBackend(const std::string& folder, const LoadOptions& o
     config_ = parse_deepseek_config(read_text(path, 1 << 20), path);
   });
   problems.attempt([&] {
+    if (options.weights != WeightPrecision::native) {
+      fail_usage(
+          "{}: --weights is for dense models; fathom quantize makes a copy with smaller experts",
+          folder);
+    }
+  });
+  problems.attempt([&] {
     checkpoint_ = Checkpoint::open(folder);
     if (!configured) return;
     const TensorReport report = check_deepseek_tensors(*checkpoint_, config_);

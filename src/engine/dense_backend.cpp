@@ -14,6 +14,18 @@
 namespace fathom {
 namespace {
 
+std::optional<WeightFormat> layer_format(WeightPrecision precision) {
+  switch (precision) {
+    case WeightPrecision::int8:
+      return WeightFormat::int8_row;
+    case WeightPrecision::int4:
+      return WeightFormat::int4;
+    case WeightPrecision::native:
+      break;
+  }
+  return std::nullopt;
+}
+
 class DenseBackend final : public Backend {
  public:
   DenseBackend(const std::string& folder, const LoadOptions& options);
@@ -68,8 +80,9 @@ void DenseBackend::load(const LoadOptions& options, ModelInfo* info) {
   system::trim_heap();  // before the weights come: what was needed to plan is gone
 
   machine_ = start_machine(*info);
-  const VocabularyChoice choice{options.head == WeightPrecision::int8,
-                                options.embed == WeightPrecision::int8};
+  const DenseChoice choice{
+      {options.head == WeightPrecision::int8, options.embed == WeightPrecision::int8},
+      layer_format(options.weights)};
   weights_ = load_dense_weights(*checkpoint_, config_, choice, *machine_.pool, options.cancel);
   model_ =
       std::make_unique<DenseModel>(config_, weights_, *machine_.context, row_chunk_of(options));
@@ -81,7 +94,8 @@ MemoryPlan DenseBackend::plan(const LoadOptions& options, ModelInfo* info) const
   MemoryNeeds needs =
       common_needs(options, *info, checkpoint_->folder(), config_.tie_word_embeddings);
   needs.shape = memory_shape_of(config_);
-  needs.footprint = footprint_of(*checkpoint_, config_);
+  needs.footprint = dense_footprint(*checkpoint_, config_, options.weights);
+  needs.quantisable_layers = options.weights == WeightPrecision::native;
   const KvCacheLayout kv = kv_layout(options);
   needs.kv_bytes_per_token = static_cast<uint64_t>(kv.layers * kv.row.bytes());
   info->kv_bytes_per_token = needs.kv_bytes_per_token;
@@ -91,6 +105,19 @@ MemoryPlan DenseBackend::plan(const LoadOptions& options, ModelInfo* info) const
 }
 
 }  // namespace
+
+Footprint dense_footprint(const Checkpoint& checkpoint, const DenseConfig& config,
+                          WeightPrecision layers) {
+  Footprint footprint = footprint_of(checkpoint, config);
+  if (const auto format = layer_format(layers)) {
+    for (const Part part : {Part::attention, Part::dense_mlp}) {
+      // What is added may be less than nothing.
+      footprint.main[static_cast<size_t>(part)] +=
+          static_cast<uint64_t>(added_layer_bytes(checkpoint, config, part, *format));
+    }
+  }
+  return footprint;
+}
 
 std::unique_ptr<Backend> open_dense_backend(const std::string& folder, const LoadOptions& options) {
   return std::make_unique<DenseBackend>(folder, options);

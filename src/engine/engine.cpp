@@ -15,6 +15,7 @@ Engine::Engine(const LoadOptions& options) {
   info_.folder = folder;
   info_.name = std::filesystem::weakly_canonical(options.folder).filename().string();
   info_.kv = options.kv;
+  info_.weights = options.weights;
   info_.head = options.head;
   info_.embed = options.embed;
   open_files(folder, options);

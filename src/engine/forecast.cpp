@@ -9,6 +9,7 @@
 #include "cache/kv_cache.h"
 #include "checkpoint/expected_tensors.h"
 #include "checkpoint/footprint.h"
+#include "checkpoint/model_tensors.h"
 #include "engine/context_length.h"
 #include "experts/expert_layout.h"
 #include "kernels/context.h"
@@ -48,8 +49,10 @@ AttentionCosts attention_costs_of(const DenseConfig& c) {
           c.num_hidden_layers * c.num_attention_heads * 2 * c.head_dim};
 }
 
-uint64_t elements(const TensorInfo& tensor) {
-  return tensor.bytes / static_cast<uint64_t>(dtype_bytes(tensor.dtype));
+uint64_t elements(const std::vector<int64_t>& shape) {
+  uint64_t count = 1;
+  for (const int64_t size : shape) count *= static_cast<uint64_t>(size);
+  return count;
 }
 
 class Forecaster {
@@ -88,7 +91,7 @@ class Forecaster {
     f_.routed_bytes = main_bytes(Part::routed_experts);
     f_.resident_bytes = footprint_.total(false) - f_.routed_bytes;
     f_.mtp_bytes = footprint_.total(true) - footprint_.total(false);
-    for (const TensorInfo& tensor : checkpoint_.tensors()) count_weights(tensor);
+    for (const ExpectedTensor& tensor : expected_tensors(config_, false)) count_weights(tensor);
     const auto* moe = std::get_if<DeepseekConfig>(&config_);
     if (moe != nullptr && moe->n_routed_experts > 0) {
       layout_.emplace(checkpoint_, *moe, false);
@@ -117,19 +120,15 @@ class Forecaster {
     f_.kv_at.emplace_back(longest, static_cast<uint64_t>(longest) * f_.kv_bytes_per_token);
   }
 
-  // Matrices that a token is multiplied with: no scales, no norms, and the embedding only where it
-  // is the head too.
-  void count_weights(const TensorInfo& tensor) {
-    if (tensor.shape.size() != 2 || tensor.name.ends_with(names::kScaleSuffix)) return;
-    const std::optional<int64_t> layer = names::layer_of(tensor.name);
-    if (layer && *layer >= shape_.num_hidden_layers) return;
+  // Matrices that a token is multiplied with: no norms, and the embedding only where it is the head
+  // too. By the config's shapes, which quantised matrices do not have.
+  void count_weights(const ExpectedTensor& tensor) {
+    if (tensor.shape.size() != 2 || checkpoint_.find(tensor.name) == nullptr) return;
     if (tensor.name == names::kEmbedding && !tied_) return;
     if (tensor.name == names::kHead && tied_) return;
-    const bool known = layer || tensor.name == names::kEmbedding || tensor.name == names::kHead;
-    if (!known) return;
-    if (!layer) weights_.head += elements(tensor);
+    if (!names::layer_of(tensor.name)) weights_.head += elements(tensor.shape);
     const bool routed = tensor.name.find(".mlp.experts.") != std::string::npos;
-    (routed ? weights_.expert : weights_.resident) += elements(tensor);
+    (routed ? weights_.expert : weights_.resident) += elements(tensor.shape);
   }
 
   MemoryNeeds needs(int64_t context, int64_t sequences, uint64_t budget) const {

@@ -159,10 +159,10 @@ class Planner {
     const std::string fits = context > 0 ? fmt::format(" ({} fits)", context) : "";
     fail_input(
         "{}: this takes {} of memory, and the budget is {} ({}):{}\n  what helps: a smaller "
-        "--ctx{}, "
-        "--kv int8, {}--prefill-chunk, fewer sequences at once{}, a larger --ram",
+        "--ctx{}, --kv int8, {}{}--prefill-chunk, fewer sequences at once{}, a larger --ram",
         folder, format_size(plan_.needed()), format_size(plan_.budget.bytes), plan_.budget.reason,
-        table(plan_.shares), fits, needs_.int8_head || needs_.tied ? "" : "--head int8, ",
+        table(plan_.shares), fits, needs_.quantisable_layers ? "--weights int8 or int4, " : "",
+        needs_.int8_head || needs_.tied ? "" : "--head int8, ",
         plan_.experts == ExpertsPlace::memory && needs_.experts > 0 ? ", --experts disk" : "");
   }
 

@@ -38,10 +38,11 @@ struct MemoryNeeds {
   bool tied = false;       // head and embedding are one tensor
   bool int8_head = false;  // made 8 bits at load
   bool int8_embedding = false;
-  uint64_t slot_bytes = 0;     // memory of one streamed expert
-  uint64_t store_scratch = 0;  // what a store of streamed experts takes besides its slots
-  uint64_t most_slots = 0;     // 0: as many as fit
-  uint64_t experts = 0;        // routed experts in all
+  bool quantisable_layers = false;  // --weights would make them smaller
+  uint64_t slot_bytes = 0;          // memory of one streamed expert
+  uint64_t store_scratch = 0;       // what a store of streamed experts takes besides its slots
+  uint64_t most_slots = 0;          // 0: as many as fit
+  uint64_t experts = 0;             // routed experts in all
   uint64_t kv_bytes_per_token = 0;
   int64_t context = 0;
   int64_t sequences = 1;  // that may be at full length at once

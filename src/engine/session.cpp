@@ -16,9 +16,12 @@ namespace {
 
 SnapshotTag tag_of(Engine& engine) {
   SnapshotTag tag;
-  // What is cached depends on the embedding's precision, and not on the head's.
+  // What is cached depends on the precision of the layers and of the embedding, and not on the
+  // head's.
   tag.identity = engine.info().identity;
   if (engine.info().embed == WeightPrecision::int8) tag.identity += " with --embed int8";
+  if (engine.info().weights == WeightPrecision::int8) tag.identity += " with --weights int8";
+  if (engine.info().weights == WeightPrecision::int4) tag.identity += " with --weights int4";
   tag.layout = engine.pages()->layout();
   tag.main_layers = engine.shape().num_hidden_layers;
   tag.most_rows = engine.info().context.tokens;

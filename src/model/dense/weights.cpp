@@ -2,17 +2,21 @@
 
 #include <string>
 
+#include "checkpoint/dense_tensors.h"
 #include "checkpoint/expected_tensors.h"
 
 namespace fathom {
 namespace {
 
-DenseLayerWeights layer_of(WeightLoader& loader, const DenseConfig& config, int64_t layer) {
+DenseLayerWeights layer_of(WeightLoader& loader, const DenseConfig& config,
+                           const DenseChoice& choice, int64_t layer) {
   const auto vector = [&](std::string_view name, bool present) {
     return present ? loader.vector(names::layer(layer, name)) : nullptr;
   };
   const auto matrix = [&](std::string_view name, int64_t cols) {
-    return loader.matrix(names::layer(layer, name), cols);
+    const std::string full = names::layer(layer, name);
+    return choice.layers ? loader.quantised_matrix(full, *choice.layers, cols)
+                         : loader.matrix(full, cols);
   };
   const int64_t hidden = config.hidden_size;
   DenseLayerWeights w;
@@ -36,20 +40,36 @@ DenseLayerWeights layer_of(WeightLoader& loader, const DenseConfig& config, int6
 }  // namespace
 
 DenseWeights load_dense_weights(const Checkpoint& checkpoint, const DenseConfig& config,
-                                const VocabularyChoice& choice, ThreadPool& pool,
+                                const DenseChoice& choice, ThreadPool& pool,
                                 const CancelToken* cancel) {
   WeightLoader loader(checkpoint, config.weight_block_rows, config.weight_block_cols);
   DenseWeights weights;
-  weights.vocabulary = load_vocabulary(loader, checkpoint, config.tie_word_embeddings, choice);
+  weights.vocabulary =
+      load_vocabulary(loader, checkpoint, config.tie_word_embeddings, choice.vocabulary);
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     // Memory is cleared here, which takes time.
     if (cancel != nullptr) cancel->throw_if_cancelled();
-    weights.layers.push_back(layer_of(loader, config, layer));
+    weights.layers.push_back(layer_of(loader, config, choice, layer));
   }
   weights.norm = loader.vector(std::string(names::kFinalNorm));
   loader.load(pool, "loading", cancel);
   weights.memory = loader.take_memory();
   return weights;
+}
+
+int64_t added_layer_bytes(const Checkpoint& checkpoint, const DenseConfig& config, Part part,
+                          WeightFormat format) {
+  int64_t added = 0;
+  for (const ExpectedTensor& expected : expected_dense_tensors(config)) {
+    if (!expected.packable || part_in_layer(names::rest_in_layer(expected.name)) != part) continue;
+    const TensorInfo* stored = checkpoint.find(expected.name);
+    const int64_t rows = expected.shape[0];
+    const int64_t cols = expected.shape[1];
+    if (stored == nullptr || weight_format_of(*stored, rows, cols) == format) continue;
+    added += static_cast<int64_t>(matrix_bytes(format, rows, cols)) -
+             static_cast<int64_t>(stored->bytes);
+  }
+  return added;
 }
 
 }  // namespace fathom

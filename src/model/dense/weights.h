@@ -1,10 +1,12 @@
-// The weights of a Qwen2, Llama or Qwen3 model, as stored.
+// The weights of a Qwen2, Llama or Qwen3 model, as stored or made smaller while loading.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/cancel.h"
 #include "base/threads.h"
+#include "checkpoint/census.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/dense_config.h"
 #include "experts/gated_mlp.h"
@@ -36,9 +38,19 @@ struct DenseWeights {
   WeightMemory memory;
 };
 
-// Reads all of it into memory. Tensors were checked before.
+struct DenseChoice {
+  VocabularyChoice vocabulary;
+  std::optional<WeightFormat> layers;  // what the layers' matrices are made; as stored without
+};
+
+// Reads all of it into memory. Tensors were checked before. Error(input) where a matrix is stored
+// in another format of 8 bits or fewer than the one that is chosen.
 DenseWeights load_dense_weights(const Checkpoint& checkpoint, const DenseConfig& config,
-                                const VocabularyChoice& choice, ThreadPool& pool,
+                                const DenseChoice& choice, ThreadPool& pool,
                                 const CancelToken* cancel);
+
+// What the layers' matrices will take in memory beyond what they take in the files.
+int64_t added_layer_bytes(const Checkpoint& checkpoint, const DenseConfig& config, Part part,
+                          WeightFormat format);
 
 }  // namespace fathom
