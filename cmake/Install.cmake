@@ -19,7 +19,7 @@ target_link_libraries(fathom_library PRIVATE
   PkgConfig::CRYPTO)
 
 install(TARGETS fathom_library EXPORT fathomTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS fathom RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS fathom qhx_generate RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/fathom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 # The program looks for its default model there.
 if(EXISTS ${PROJECT_SOURCE_DIR}/models/demo/config.json)

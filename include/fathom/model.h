@@ -44,6 +44,24 @@ enum class Lookahead { automatic, on, off };
 // Which of a folder's text files its user cannot do without.
 enum class TextNeeds { none, tokenizer, chat };
 
+// Models that are folders of graphs (genai_config.json, or a QHexRT bundle): what runs them.
+struct GraphLoadOptions {
+  std::string provider;  // "cpu", "qnn"; "": as the folder says, where that provider is there
+  std::vector<std::pair<std::string, std::string>> qnn;  // options of the QNN provider
+  std::string qnn_library;                   // its plugin library; "": beside the runtime
+  std::string runtime;                       // ONNX Runtime's library; "": looked for
+  std::vector<std::string> runtime_folders;  // where, before the usual places
+  bool require_npu = false;   // an error where the NPU does not take what it is there for
+  bool cpu_fallback = true;   // false: an error where any operator is left to the CPU
+  std::string layout;         // "four-graph": four .onnx files without a configuration
+  std::string context_cache;  // a folder for compiled contexts; "": none
+  std::string profile;        // prefix of profile files; "": none
+  bool prefill = false;       // QHexRT: use the bundle's prefill graph
+  // QHexRT: this manifest, and the folder of the files that it names; "": found in the folder.
+  std::string manifest;
+  std::string artifacts;
+};
+
 struct LoadOptions {
   std::string folder;   // a Hugging Face folder, a hub-cache snapshot or a hub-cache model folder
   int threads = 0;      // 0: every processor this process may use
@@ -77,6 +95,8 @@ struct LoadOptions {
   Lookahead lookahead = Lookahead::automatic;
   uint64_t cache_slots = 0;  // experts kept in memory; 0: as many as fit
   std::string expert_trace;  // a file that receives every choice of experts; "": none
+
+  GraphLoadOptions graph;
 
   const CancelToken* cancel = nullptr;
 };
@@ -313,7 +333,8 @@ struct MemoryShare {
 
 struct ModelInfo {
   std::string folder;
-  std::string name;  // the folder's own name
+  std::string text_folder;  // of tokenizer.json and generation_config.json; mostly the same
+  std::string name;         // the folder's own name
   std::string architecture;
   std::string kernels;
   int threads = 0;
@@ -336,6 +357,9 @@ struct ModelInfo {
   bool experts_on_disk = false;
   std::string experts;        // a phrase: where routed experts live and how they are read
   int64_t prefill_chunk = 0;  // most tokens of a prompt in one pass
+  // Models of graphs: which provider took what of each graph, and what such a model cannot do.
+  std::vector<std::string> graphs;
+  std::string remark;
 };
 
 // What a model has done since it was loaded.

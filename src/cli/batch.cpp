@@ -269,7 +269,7 @@ int run_command(const BatchOptions& given, Output& output) {
   BatchOptions options = given;
   options.model.folder = model_folder(options.model.folder);
   require_parent_folder(options.out, "--out");
-  require_tokenizer(options.model.folder, "batch");
+  require_tokenizer(options.model, "batch");
   BatchRequests requests(options.requests, {options.seed, options.max_tokens});
   if (requests.lines().empty()) fail_input("{}: there is no request in it", options.requests);
   // Two full contexts: sequences of usual length share them, and what does not fit goes later.

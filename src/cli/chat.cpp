@@ -486,7 +486,7 @@ int run_command(const ChatOptions& given, Output& output) {
       take_over(&options.ask, state->ask);
     }
   }
-  settle_sampling(options.ask, options.model.folder, options.output);
+  settle_sampling(options.ask, model.info().text_folder, options.output);
   Chat chat(options, model, output);
   if (session) chat.keep_in(*session, std::move(state));
   return chat.run();

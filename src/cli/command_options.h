@@ -26,6 +26,9 @@ FinishCommand add_compare_options(OptionSet& set);
 FinishCommand add_verify_options(OptionSet& set);
 FinishCommand add_plan_options(OptionSet& set);
 FinishCommand add_inspect_options(OptionSet& set);
+FinishCommand add_export_onnx_options(OptionSet& set);
+FinishCommand add_export_qhx_options(OptionSet& set);
+FinishCommand add_npu_check_options(OptionSet& set);
 FinishCommand add_bench_kernels_options(OptionSet& set);
 FinishCommand add_bench_cache_options(OptionSet& set);
 FinishCommand add_bench_disk_options(OptionSet& set);
@@ -44,6 +47,8 @@ void add_model(OptionSet& set, ModelOptions* model, const std::string& context_h
 // The same without the folder.
 void add_running(OptionSet& set, ModelOptions* model, const std::string& context_help);
 void add_chat_template(OptionSet& set, ModelOptions* model);
+// What runs models that are graphs, and how.
+void add_graph(OptionSet& set, GraphLoadOptions* graph);
 // Drafting, for commands that generate.
 void add_speculation(OptionSet& set, ModelOptions* model);
 // Sampling, length and stops.

@@ -235,7 +235,7 @@ int run_command(const GenerateOptions& given, Output& output) {
 
   options.model.sequences = std::max<int64_t>(options.samples, 1);
   Model model = load_model(options.model, options.output, text_needs(options));
-  settle_sampling(options.ask, options.model.folder, options.output);
+  settle_sampling(options.ask, model.info().text_folder, options.output);
 
   GenerateRequest request;
   request.prompt = make_prompt(model, options, text);

@@ -9,6 +9,7 @@
 #include "checkpoint/model_folder.h"
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "engine/graph_backend.h"
 #include "text/tokenizer.h"
 
 namespace fathom::cli {
@@ -59,10 +60,26 @@ void require_outside(const std::string& file, const std::string& folder) {
   }
 }
 
+int inspect_graph_folder(const InspectOptions& options, const std::string& folder,
+                         const GraphChoice& choice, Output& output) {
+  if (options.layer || !options.html.empty()) {
+    fail_usage("{}: {}", options.layer ? "--layer" : "--html",
+               "this folder holds graphs, not a checkpoint");
+  }
+  const GraphInspection inspection = inspect_graphs(folder, choice);
+  output.write(options.output.json ? graph_inspection_json(inspection) + "\n"
+                                   : without_controls(graph_inspection_text(inspection)));
+  return inspection.problems.empty() ? kExitOk : kExitFailed;
+}
+
 }  // namespace
 
 int run_command(const InspectOptions& options, Output& output) {
   const std::string folder = resolve_model_folder(model_folder(options.folder));
+  const GraphChoice choice = graph_choice_of(options.graph);
+  if (graph_contract(folder, choice)) {
+    return inspect_graph_folder(options, folder, choice, output);
+  }
   if (!options.html.empty()) {
     require_parent_folder(options.html, "--html");
     require_outside(options.html, folder);

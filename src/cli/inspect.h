@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "checkpoint/inspection.h"
+#include "graph/inspection.h"
 
 namespace fathom::cli {
 
@@ -17,6 +18,10 @@ std::string layer_text(const Inspection& inspection, int64_t layer);
 std::string inspection_json(const Inspection& inspection, std::optional<int64_t> layer);
 // A page that needs no other file and no network.
 std::string inspection_html(const Inspection& inspection);
+
+// Models that are graphs.
+std::string graph_inspection_text(const GraphInspection& inspection);
+std::string graph_inspection_json(const GraphInspection& inspection);
 
 // "688,574,839,360".
 std::string grouped(uint64_t number);

@@ -26,6 +26,7 @@ FinishCommand add_inspect_options(OptionSet& set) {
               if (value.empty()) fail_usage("--html: the file's name is empty");
               o->html = value;
             });
+  add_graph(set, &o->graph);
   return [options] { return *options; };
 }
 

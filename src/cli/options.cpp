@@ -78,6 +78,21 @@ const std::vector<CommandEntry> kCommands = {
      "are the second one's.\n\n"
      "Example:\n  fathom compare Qwen-1.5B Qwen-1.5B-int4 --file text.txt --ctx 1024",
      add_compare_options},
+    {"export-onnx", "Write a Qwen2 or Llama checkpoint as four ONNX graphs.",
+     "The folder can be given to --model, here and in other programs that know "
+     "genai_config.json.\n\n"
+     "Example:\n  fathom export-onnx --model DeepSeek-R1-Distill-Qwen-1.5B --out graphs",
+     add_export_onnx_options},
+    {"export-qhx", "Write it as a QHexRT bundle whose contexts are ONNX files.",
+     "It runs without an NPU, and shows the whole way from a manifest to tokens.\n\n"
+     "Example:\n  fathom export-qhx --model DeepSeek-R1-Distill-Qwen-1.5B --out bundle",
+     add_export_qhx_options},
+    {"npu-check", "Run a QHexRT bundle on this machine's NPU and compare it with its card.",
+     "Prints a report: what the machine has, ten tokens beside the card's, an answer, the time per "
+     "token.\nThe exit code is 0 where tokens and answer are right. --provider cpu rehearses it "
+     "with a bundle\nof export-qhx.\n\n"
+     "Example:\n  fathom npu-check bundle/v81 --qnn backend_path=/data/qnn/libQnnHtp.so",
+     add_npu_check_options},
     {"bench kernels",
      "Each kernel's speed beside the read bandwidth and the multiply-add peak of this machine.",
      "Example:\n  fathom bench kernels --threads 2 --seconds 20", add_bench_kernels_options},

@@ -38,6 +38,7 @@ struct ModelOptions {
   std::string expert_trace;
   Speculation speculation = Speculation::off;
   bool stats = false;
+  GraphLoadOptions graph;
 };
 
 enum class ThinkMode { on, off, hide };
@@ -200,7 +201,8 @@ struct InspectOptions {
   OutputOptions output;
   std::string folder;
   std::optional<int64_t> layer;
-  std::string html;  // a file; "": none
+  std::string html;        // a file; "": none
+  GraphLoadOptions graph;  // of models that are graphs
 };
 
 struct BenchCacheOptions {
@@ -242,12 +244,37 @@ struct BenchPrefillOptions {
   double limit_seconds = 1;
 };
 
+struct ExportOnnxOptions {
+  OutputOptions output;
+  std::string folder;
+  std::string out;
+  int64_t max_len = 2048;
+  int64_t window = 64;
+};
+
+struct ExportQhxOptions {
+  OutputOptions output;
+  std::string folder;
+  std::string out;
+  int dsp_arch = 81;
+  int64_t max_ctx = 1024;
+  int64_t shards = 1;
+  int64_t prefill_rows = 64;
+};
+
+struct NpuCheckOptions {
+  OutputOptions output;
+  std::string folder;
+  GraphLoadOptions graph;
+};
+
 using Command =
     std::variant<BenchDecodeOptions, BenchPrefillOptions, ChatOptions, GenerateOptions,
                  BatchOptions, ServeOptions, LogitsOptions, TokenizeOptions, DetokenizeOptions,
                  RenderCommandOptions, PerplexityOptions, SynthCommandOptions, QuantizeOptions,
                  CompareOptions, BenchCacheOptions, BenchKernelsOptions, BenchDiskOptions,
-                 InspectOptions, VerifyCommandOptions, PlanOptions>;
+                 InspectOptions, VerifyCommandOptions, PlanOptions, ExportOnnxOptions,
+                 ExportQhxOptions, NpuCheckOptions>;
 
 struct ParsedLine {
   std::optional<Command> command;

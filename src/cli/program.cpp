@@ -50,29 +50,13 @@ int report(ErrorKind kind, const std::string& message, bool json, Output& output
 
 }  // namespace
 
-int run_program(int argc, const char* const* argv) {
+int run_main(bool json, const std::function<int(Output&)>& work) {
   system::ignore_write_signals();
   system::keep_one_heap();
   if (!wants_style(system::stderr_is_terminal())) log::never_colour();
-  const bool json = asks_for_json(argc, argv);
   Output output;
   try {
-    const ParsedLine line = parse_command_line(argc, argv);
-    if (!line.command) {
-      output.write(line.text);
-      output.flush();
-      return kExitOk;
-    }
-    watch_interrupts();
-    const int code = std::visit(
-        [&output](const auto& options) {
-          if (options.output.quiet || options.output.json) {
-            Progress::enable(false);
-            log::set_level(log::Level::warning);
-          }
-          return run_command(options, output);
-        },
-        *line.command);
+    const int code = work(output);
     output.flush();
     return code;
   } catch (const Error& error) {
@@ -82,6 +66,26 @@ int run_program(int argc, const char* const* argv) {
   } catch (const std::exception& error) {
     return report(ErrorKind::io, error.what(), json, output);
   }
+}
+
+int run_program(int argc, const char* const* argv) {
+  return run_main(asks_for_json(argc, argv), [&](Output& output) {
+    const ParsedLine line = parse_command_line(argc, argv);
+    if (!line.command) {
+      output.write(line.text);
+      return kExitOk;
+    }
+    watch_interrupts();
+    return std::visit(
+        [&output](const auto& options) {
+          if (options.output.quiet || options.output.json) {
+            Progress::enable(false);
+            log::set_level(log::Level::warning);
+          }
+          return run_command(options, output);
+        },
+        *line.command);
+  });
 }
 
 }  // namespace fathom::cli

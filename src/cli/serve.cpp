@@ -63,7 +63,7 @@ void tell(const ServeOptions& options, const server::Server& server, Output& out
 int run_command(const ServeOptions& given, Output& output) {
   ServeOptions options = given;
   options.model.folder = model_folder(options.model.folder);
-  require_tokenizer(options.model.folder, "serve");
+  require_tokenizer(options.model, "serve");
   // Two full contexts: sequences of usual length share them, and what does not fit goes later.
   options.model.sequences = std::min<int64_t>(options.max_sequences, 2);
   server::Server server(server_options(options), [&options] {

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/interrupt.h"
+#include "engine/graph_backend.h"
 #include "engine/text_folder.h"
 
 namespace fathom::cli {
@@ -51,6 +52,10 @@ std::string model_folder(const std::string& given) {
 void require_tokenizer(const std::string& folder, const std::string& option) {
   if (TextFolder::present(folder)) return;
   fail_input("{}: there is no tokenizer.json, which {} needs", folder, option);
+}
+
+void require_tokenizer(const ModelOptions& model, const std::string& option) {
+  require_tokenizer(graph_text_folder(model.folder, graph_choice_of(model.graph)), option);
 }
 
 const char* kv_name(KvPrecision kv) {
@@ -101,6 +106,7 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   load.expert_trace = options.expert_trace;
   load.mtp = mtp;
   load.speculation = options.speculation;
+  load.graph = options.graph;
   load.cancel = &interrupt_token();
   Model model = Model::load(load);
   interrupt_token().throw_if_cancelled();
@@ -108,11 +114,18 @@ Model load_model(const ModelOptions& options, const OutputOptions& output, TextN
   const ModelInfo& info = model.info();
   log::info("model    {} ({}): {} of weights, loaded in {}", info.name, info.architecture,
             format_size(info.weight_bytes), format_duration(info.load_seconds));
-  log::info("compute  {} kernels, {} thread{}, KV cache {} ({} per token){}{}", info.kernels,
-            info.threads, info.threads == 1 ? "" : "s", kv_name(info.kv),
-            format_size(info.kv_bytes_per_token),
-            info.head == WeightPrecision::int8 ? ", head int8" : "",
-            info.embed == WeightPrecision::int8 ? ", embedding int8" : "");
+  if (info.graphs.empty()) {
+    log::info("compute  {} kernels, {} thread{}, KV cache {} ({} per token){}{}", info.kernels,
+              info.threads, info.threads == 1 ? "" : "s", kv_name(info.kv),
+              format_size(info.kv_bytes_per_token),
+              info.head == WeightPrecision::int8 ? ", head int8" : "",
+              info.embed == WeightPrecision::int8 ? ", embedding int8" : "");
+  } else {
+    log::info("compute  {}; keys and values take {} per token", info.kernels,
+              format_size(info.kv_bytes_per_token));
+    for (const std::string& graph : info.graphs) log::info("graph    {}", graph);
+  }
+  if (!info.remark.empty()) log::info("note     {}", info.remark);
   log::info("context  {} tokens: {}", info.context.tokens, info.context.reason);
   if (options.ram > 0 || info.experts_on_disk) log::info("memory   {}", memory_line(info));
   if (info.experts_on_disk) log::info("experts  {}", info.experts);

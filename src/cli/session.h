@@ -14,6 +14,7 @@ std::string model_folder(const std::string& given);
 
 // Error(input) where the folder has no tokenizer: said before weights are loaded, not after.
 void require_tokenizer(const std::string& folder, const std::string& option);
+void require_tokenizer(const ModelOptions& model, const std::string& option);
 
 // Loads with Ctrl-C as cancellation, and says on stderr what is used.
 Model load_model(const ModelOptions& options, const OutputOptions& output, TextNeeds needs,

@@ -173,6 +173,7 @@ void add_running(OptionSet& set, ModelOptions* model, const std::string& context
   });
   set.flag("--stats", "What it took, at the end: memory, disk, cache, time by part", &model->stats);
   add_memory(set, model);
+  add_graph(set, &model->graph);
 }
 
 void add_chat_template(OptionSet& set, ModelOptions* model) {

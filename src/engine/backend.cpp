@@ -9,11 +9,15 @@
 #include "checkpoint/model_config.h"
 #include "engine/deepseek_backend.h"
 #include "engine/dense_backend.h"
+#include "engine/graph_backend.h"
 #include "kernels/dispatch.h"
 
 namespace fathom {
 
 std::unique_ptr<Backend> open_backend(const std::string& folder, const LoadOptions& options) {
+  if (graph_contract(folder, graph_choice_of(options.graph))) {
+    return open_graph_backend(folder, options);
+  }
   // Where config.json cannot be read, nothing says that it is no DeepseekV3 folder; all that is
   // wrong with it comes out together.
   const std::string path = folder + "/config.json";

@@ -25,6 +25,14 @@ class Backend {
   virtual const std::shared_ptr<KvPagePool>& pages() const = 0;
   // Adds what only this kind of model counts.
   virtual void count(ModelStats* stats) const = 0;
+
+  // Where the text's files lie; where the files that say so are none of Hugging Face's, also what
+  // ends an answer and what stands before a raw prompt.
+  virtual std::string text_folder(const std::string& folder) const { return folder; }
+  virtual std::vector<int64_t> eos_ids() const { return {}; }
+  virtual std::vector<int64_t> bos_ids() const { return {}; }
+  // What says how many positions there are, in messages.
+  virtual std::string positions_source() const { return "config.json"; }
 };
 
 // The only place that tells one kind of folder from another. Reads and checks everything but the

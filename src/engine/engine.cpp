@@ -13,6 +13,7 @@ Engine::Engine(const LoadOptions& options) {
   const auto began = std::chrono::steady_clock::now();
   const std::string folder = resolve_model_folder(options.folder);
   info_.folder = folder;
+  info_.text_folder = folder;
   info_.name = std::filesystem::weakly_canonical(options.folder).filename().string();
   info_.kv = options.kv;
   info_.weights = options.weights;
@@ -24,8 +25,9 @@ Engine::Engine(const LoadOptions& options) {
   info_.vocab_size = shape.vocab_size;
   info_.hidden_size = shape.hidden_size;
   info_.num_hidden_layers = shape.num_hidden_layers;
-  info_.context = decide_context(
-      shape, text_ ? text_->tokenizer().model_max_length() : std::nullopt, options.context);
+  info_.context =
+      decide_context(shape, text_ ? text_->tokenizer().model_max_length() : std::nullopt,
+                     options.context, backend_->positions_source());
   backend_->load(options, &info_);
   system::trim_heap();  // the headers are gone
   info_.load_seconds =
@@ -49,10 +51,16 @@ ModelStats Engine::stats() const {
 void Engine::open_files(const std::string& folder, const LoadOptions& options) {
   ProblemCollector problems;
   problems.attempt([&] { backend_ = open_backend(folder, options); });
-  problems.attempt([&] { generation_config_ = read_generation_config(folder); });
+  if (backend_) info_.text_folder = backend_->text_folder(folder);
+  const std::string& text_folder = info_.text_folder;
+  problems.attempt([&] { generation_config_ = read_generation_config(text_folder); });
+  if (backend_ && generation_config_.eos_token_ids.empty()) {
+    generation_config_.eos_token_ids = backend_->eos_ids();
+  }
   problems.attempt([&] {
-    if (options.needs != TextNeeds::none || TextFolder::present(folder)) {
-      text_ = TextFolder::open(folder, options.chat_template);
+    if (options.needs != TextNeeds::none || TextFolder::present(text_folder)) {
+      text_ = TextFolder::open(text_folder, options.chat_template);
+      if (backend_) text_->begin_raw_prompts_with(backend_->bos_ids());
     }
     if (options.needs == TextNeeds::chat) text_->chat_template();
   });

@@ -1,5 +1,6 @@
 #include "engine/text_folder.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -49,8 +50,18 @@ Prompt TextFolder::raw_prompt(std::string_view text) const {
   if (bos && tokenizer_.add_bos_token() && (prompt.ids.empty() || prompt.ids.front() != *bos)) {
     prompt.ids.insert(prompt.ids.begin(), *bos);
   }
+  const size_t start = prompt_start_.size();
+  if (start > 0 && !std::equal(prompt_start_.begin(), prompt_start_.end(), prompt.ids.begin(),
+                               prompt.ids.begin() + static_cast<std::ptrdiff_t>(
+                                                        std::min(start, prompt.ids.size())))) {
+    prompt.ids.insert(prompt.ids.begin(), prompt_start_.begin(), prompt_start_.end());
+  }
   prompt.opens_thought = prompt_opens_thought(text);
   return prompt;
+}
+
+void TextFolder::begin_raw_prompts_with(const std::vector<int64_t>& ids) {
+  prompt_start_.assign(ids.begin(), ids.end());
 }
 
 const ChatTemplate& TextFolder::chat_template() const {
@@ -83,7 +94,11 @@ GenerationConfig read_generation_config(const std::string& folder) {
   const std::string model_path = folder + "/config.json";
   constexpr uint64_t kMostBytes = 1 << 20;
   // The reference fills in what the one lacks from the other, which has the same fields.
-  GenerationConfig model = parse_generation_config(read_text(model_path, kMostBytes), model_path);
+  GenerationConfig model;
+  // Folders of graphs have no config.json; of a checkpoint's, whoever loads it complains.
+  if (path_exists(model_path)) {
+    model = parse_generation_config(read_text(model_path, kMostBytes), model_path);
+  }
   if (!path_exists(path)) return model;  // a link that leads nowhere is named by read_text()
   GenerationConfig config = parse_generation_config(read_text(path, kMostBytes), path);
   if (config.eos_token_ids.empty()) config.eos_token_ids = model.eos_token_ids;

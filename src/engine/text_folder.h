@@ -24,6 +24,9 @@ class TextFolder {
   // Error(input) where the folder carries no chat template.
   const ChatTemplate& chat_template() const;
 
+  // Ids in front of every raw prompt, where something else than the tokenizer's files says so.
+  void begin_raw_prompts_with(const std::vector<int64_t>& ids);
+
   // See Model::raw_prompt and Model::render.
   Prompt raw_prompt(std::string_view text) const;
   Prompt render(std::string_view messages_json, const RenderOptions& options) const;
@@ -37,6 +40,7 @@ class TextFolder {
   Tokenizer tokenizer_;
   std::optional<ChatTemplate> template_;
   std::string folder_;
+  std::vector<TokenId> prompt_start_;
 };
 
 // generation_config.json of a folder; what it lacks (or all, where there is none) comes from

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,9 +48,10 @@ class GraphDecoder {
   virtual GraphSessions& sessions() = 0;
 };
 
-// Whether `folder` holds a model of graphs: genai_config.json, a bundle's manifest or a bundle's
-// folders by architecture.
-bool is_graph_folder(const std::string& folder, const GraphChoice& choice);
+enum class GraphContract { four_graph, qhexrt };
+// What `folder` holds: genai_config.json (or, if asked for, the walkthrough's files), a bundle's
+// manifest or a bundle's folders by architecture; nothing where it is no model of graphs.
+std::optional<GraphContract> graph_contract(const std::string& folder, const GraphChoice& choice);
 // Where its tokenizer lies: the folder, or the bundle's folder for one architecture.
 std::string graph_text_folder(const std::string& folder, const GraphChoice& choice);
 std::unique_ptr<GraphDecoder> open_graph_model(const std::string& folder,

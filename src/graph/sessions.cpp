@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/join.h"
 #include "base/shared_library.h"
+#include "graph/onnx/model_files.h"
 #include "graph/qnn_options.h"
 
 namespace fathom {
@@ -114,7 +115,9 @@ std::unique_ptr<GraphRunner> GraphSessions::open(const GraphFile& file) {
     }
     if (file.shares_context) request.session_options["ep.share_ep_contexts"] = "1";
     if (file.last_to_share) request.session_options["ep.stop_share_ep_contexts"] = "1";
-    if (!choice_.context_cache.empty()) {
+    // What is compiled already is its own cache.
+    const bool compiled = !onnx::read_model_files(file.path).contexts.empty();
+    if (!choice_.context_cache.empty() && !compiled) {
       const fs::path cached =
           fs::path(choice_.context_cache) / cache_name(file, request, *runtime_);
       std::error_code ignored;

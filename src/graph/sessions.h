@@ -27,6 +27,8 @@ struct GraphChoice {
   std::string profile;        // prefix of profile files; "": none
   std::string work_folder;    // for EPContext wrappers; "": a temporary one
   bool prefill = false;       // QHexRT: use the prefill graph
+  std::string manifest;       // QHexRT: this one, whatever the folder holds
+  std::string artifacts;      // QHexRT: where its files lie; "": beside the manifest
   int threads = 0;
 };
 

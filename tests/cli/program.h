@@ -39,12 +39,12 @@ struct Finished {
 class Program {
  public:
   Program(const std::vector<std::string>& arguments, const std::string& input,
-          const std::string& output_path = "")
+          const std::string& output_path = "", const std::string& program = FATHOM_PROGRAM)
       : out_(output_path.empty() ? folder_ / "out" : output_path) {
     std::ofstream(folder_ / "in", std::ios::binary) << input;
     std::vector<std::string> words;
     if (*FATHOM_EMULATOR != '\0') words.push_back(FATHOM_EMULATOR);
-    words.push_back(FATHOM_PROGRAM);
+    words.push_back(program);
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());

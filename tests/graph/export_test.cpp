@@ -54,8 +54,8 @@ TEST(Export, RefusesWhatItCannotExpress) {
   EXPECT_TRUE(contains(message_with("use_sliding_window", true), "use_sliding_window"));
   EXPECT_TRUE(contains(message_with("architectures", {"DeepseekV3ForCausalLM"}),
                        "DeepseekV3ForCausalLM cannot be exported"));
-  EXPECT_TRUE(contains(message_with("rope_scaling", {{"type", "yarn"}, {"factor", 4}}),
-                       "type 'yarn' cannot be exported"));
+  EXPECT_TRUE(contains(message_with("rope_scaling", {{"type", "linear"}, {"factor", 4}}),
+                       "rope_scaling: this type cannot be exported"));
   EXPECT_TRUE(contains(message_with("num_key_value_heads", 3), "num_key_value_heads"));
 }
 

@@ -199,7 +199,7 @@ TEST_F(FourGraphPasses, WorksWithOneSessionAtATime) {
 TEST_F(FourGraphPasses, TakesTheFilesWithoutAConfiguration) {
   export_golden("qwen2-tiny", folder_.path());
   std::filesystem::remove(folder_ / "genai_config.json");
-  EXPECT_FALSE(is_graph_folder(folder_.path(), {}));
+  EXPECT_FALSE(graph_contract(folder_.path(), {}));
   GraphChoice choice;
   choice.layout = "four-graph";
   const auto model = open(folder_.path(), choice);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "graph/onnx/element_types.h"
 
 namespace fathom::onnx {
 namespace {
@@ -41,24 +42,6 @@ enum Dim { dim_value = 1, dim_param = 2 };
 enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kInts = 7 };
 constexpr int64_t kIrVersion = 8;
 constexpr int64_t kOpset = 17;
-
-int64_t onnx_type(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return 1;
-    case ElementType::u8:
-      return 2;
-    case ElementType::i32:
-      return 6;
-    case ElementType::i64:
-      return 7;
-    case ElementType::f16:
-      return 10;
-    case ElementType::other:
-      break;
-  }
-  return 0;
-}
 
 Message entry(const std::string& key, const std::string& value) {
   Message message;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "graph/onnx/element_types.h"
 
 namespace fathom::onnx {
 namespace {
@@ -21,15 +22,19 @@ class Reader {
   explicit Reader(const std::string& path) : file_(path) {}
   Extent all() const { return {0, file_.size()}; }
 
-  // Calls `take(field, extent)` for every text or message directly inside; skips the rest.
-  void each(const Extent& message, const std::function<void(uint64_t, const Extent&)>& take) {
+  // Calls `take(field, extent)` for every text or message directly inside, `number(field, value)`
+  // for every integer; skips the rest.
+  void each(const Extent& message, const std::function<void(uint64_t, const Extent&)>& take,
+            const std::function<void(uint64_t, uint64_t)>& number = nullptr) {
     uint64_t at = message.begin;
     while (at < message.end) {
       const uint64_t tag = varint(&at, message.end);
       switch (tag & 7) {
-        case 0:
-          varint(&at, message.end);
+        case 0: {
+          const uint64_t value = varint(&at, message.end);
+          if (number) number(tag >> 3, value);
           break;
+        }
         case 1:
           at += 8;
           break;
@@ -92,6 +97,8 @@ enum Field : uint64_t {
   kModelGraph = 7,
   kGraphNode = 1,
   kGraphInitializer = 5,
+  kGraphInput = 11,
+  kGraphOutput = 12,
   kNodeName = 3,
   kNodeOp = 4,
   kNodeAttribute = 5,
@@ -99,8 +106,23 @@ enum Field : uint64_t {
   kAttributeText = 4,
   kTensorExternal = 13,
   kEntryKey = 1,
-  kEntryValue = 2
+  kEntryValue = 2,
+  kInfoName = 1,
+  kInfoType = 2,
+  kTypeTensor = 1,
+  kTensorElement = 1,
+  kTensorShape = 2,
+  kShapeDim = 1,
+  kDimValue = 1
 };
+
+ElementType element_type(uint64_t number) {
+  for (const auto type :
+       {ElementType::f32, ElementType::u8, ElementType::i32, ElementType::i64, ElementType::f16}) {
+    if (static_cast<uint64_t>(onnx_type(type)) == number) return type;
+  }
+  return ElementType::other;
+}
 
 void add_once(std::vector<std::string>* names, const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
@@ -146,6 +168,36 @@ void read_tensor(Reader& reader, const Extent& extent, ModelFiles* files) {
   });
 }
 
+TensorSpec read_spec(Reader& reader, const Extent& extent) {
+  TensorSpec spec;
+  const auto read_dim = [&](uint64_t field, const Extent& dim) {
+    if (field != kShapeDim) return;
+    int64_t size = -1;  // a name, or nothing
+    reader.each(
+        dim, [](uint64_t, const Extent&) {},
+        [&size](uint64_t inner, uint64_t value) {
+          if (inner == kDimValue) size = static_cast<int64_t>(value);
+        });
+    spec.shape.push_back(size);
+  };
+  const auto read_tensor_type = [&](uint64_t field, const Extent& tensor) {
+    if (field != kTypeTensor) return;
+    reader.each(
+        tensor,
+        [&](uint64_t inner, const Extent& shape) {
+          if (inner == kTensorShape) reader.each(shape, read_dim);
+        },
+        [&spec](uint64_t inner, uint64_t value) {
+          if (inner == kTensorElement) spec.type = element_type(value);
+        });
+  };
+  reader.each(extent, [&](uint64_t field, const Extent& part) {
+    if (field == kInfoName) spec.name = reader.text(part);
+    if (field == kInfoType) reader.each(part, read_tensor_type);
+  });
+  return spec;
+}
+
 }  // namespace
 
 ModelFiles read_model_files(const std::string& path) {
@@ -158,6 +210,8 @@ ModelFiles read_model_files(const std::string& path) {
     reader.each(graph, [&](uint64_t inner, const Extent& part) {
       if (inner == kGraphNode) read_node(reader, part, &files);
       if (inner == kGraphInitializer) read_tensor(reader, part, &files);
+      if (inner == kGraphInput) files.inputs.push_back(read_spec(reader, part));
+      if (inner == kGraphOutput) files.outputs.push_back(read_spec(reader, part));
     });
   });
   if (!has_graph) fail_input("{}: there is no graph in this file", path);

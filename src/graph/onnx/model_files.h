@@ -1,8 +1,10 @@
-// What an ONNX file says of other files, read without the weights in it.
+// What an ONNX file says of its graph and of other files, read without the weights in it.
 #pragma once
 
 #include <string>
 #include <vector>
+
+#include "graph/tensor.h"
 
 namespace fathom::onnx {
 
@@ -15,6 +17,8 @@ struct ContextNode {
 struct ModelFiles {
   std::vector<std::string> data_files;  // of external tensors, relative to the model's folder
   std::vector<ContextNode> contexts;
+  std::vector<TensorSpec> inputs;  // of the graph
+  std::vector<TensorSpec> outputs;
 };
 
 // Error(input) naming the file and the offset where it is no ONNX model.

@@ -79,7 +79,7 @@ class Runtime : public GraphRuntime {
     check(environment_->api, ort().GetAvailableProviders(&names, &count), library());
     std::vector<std::string> providers(names, names + count);
     check(environment_->api, ort().ReleaseAvailableProviders(names, count), library());
-    if (environment_->qnn_plugin) providers.emplace_back(kQnnProvider);
+    if (!environment_->qnn_plugin.empty()) providers.emplace_back(kQnnProvider);
     return providers;
   }
 
@@ -111,7 +111,11 @@ class Runtime : public GraphRuntime {
   }
 
   void register_qnn(const std::string& plugin) override {
-    if (environment_->qnn_plugin) return;
+    if (environment_->qnn_plugin == plugin) return;
+    if (!environment_->qnn_plugin.empty()) {
+      fail_usage("{}: cannot be registered as {}: {} is already", plugin, kQnnProvider,
+                 environment_->qnn_plugin);
+    }
     if (environment_->api.version < kPluginProviders) {
       fail_input(
           "{}: ONNX Runtime {} ({}) takes no plugin libraries: 1.{} or later does, or one with QNN "
@@ -122,7 +126,7 @@ class Runtime : public GraphRuntime {
           ort().RegisterExecutionProviderLibrary(environment_->env, kQnnProvider,
                                                  file_name(plugin).c_str()),
           plugin + ": cannot be registered as " + kQnnProvider + " with ONNX Runtime " + version());
-    environment_->qnn_plugin = true;
+    environment_->qnn_plugin = plugin;
   }
 
   std::unique_ptr<GraphSession> open(const SessionRequest& request) override {

@@ -80,7 +80,7 @@ void append_qnn(const Environment& environment, const SessionRequest& request,
   const OrtApi& ort = *environment.api.table;
   const OptionArrays arrays(request.provider_options);
   const std::string what = request.file + ": graph " + request.name + ": the QNN provider";
-  if (environment.qnn_plugin) {
+  if (!environment.qnn_plugin.empty()) {
     const std::vector<const OrtEpDevice*> devices = qnn_devices(environment);
     if (devices.empty()) {
       fail_input("{}: the plugin library offers no device on this machine", what);

@@ -14,8 +14,8 @@ struct Environment {
   OrtEnv* env = nullptr;
   std::string version;
   std::string library;
-  // The QNN provider comes from a plugin library that was registered.
-  bool qnn_plugin = false;
+  // The plugin library that was registered for the QNN provider; "": none.
+  std::string qnn_plugin;
   ~Environment();
 };
 

@@ -3,25 +3,21 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/join.h"
 #include "base/log.h"
 #include "base/system.h"
+#include "graph/onnx/model_files.h"
 #include "graph/qhexrt/context_wrapper.h"
+#include "graph/qhexrt/names.h"
 #include "numerics/elementary.h"
-#include "numerics/half.h"
 
 namespace fathom {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint16_t kMinusInfinity = 0xfc00;
-constexpr const char* kPastKeys = "past_k_";
-constexpr const char* kPastValues = "past_v_";
-constexpr const char* kNewKeys = "new_k_";
-constexpr const char* kNewValues = "new_v_";
 
 int64_t number_of(const std::string& text) {
   int64_t number = 0;
@@ -29,17 +25,31 @@ int64_t number_of(const std::string& text) {
   return number;
 }
 
-TensorView half_view(std::string_view name, std::vector<int64_t> shape, uint16_t* data) {
-  return {name, ElementType::f16, std::move(shape), data};
-}
-
 }  // namespace
 
-QhexrtModel::QhexrtModel(QhexrtManifest manifest, const std::string& root,
-                         const GraphChoice& choice)
-    : manifest_(std::move(manifest)),
-      root_(root.empty() ? fs::path(manifest_.path).parent_path().string() : root),
-      choice_(choice) {
+QhexrtManifest read_qhexrt_manifest(const std::string& folder, const GraphChoice& choice) {
+  const std::string path =
+      choice.manifest.empty() ? find_qhexrt_manifest(folder, choice.qnn) : choice.manifest;
+  return parse_qhexrt_manifest(read_text(path, kMostManifestBytes), path);
+}
+
+File open_qhexrt_embedding(const QhexrtManifest& manifest, const std::string& root) {
+  File file((fs::path(root) / manifest.embed).string());
+  const auto expected = static_cast<uint64_t>(manifest.vocab * manifest.hidden) * 2;
+  if (file.size() != expected) {
+    fail_input("{}: {} bytes, but {} x {} values of float16 are {}", file.path(), file.size(),
+               manifest.vocab, manifest.hidden, expected);
+  }
+  return file;
+}
+
+std::string artifacts_of(const QhexrtManifest& manifest, const GraphChoice& choice) {
+  if (!choice.artifacts.empty()) return choice.artifacts;
+  return fs::path(manifest.path).parent_path().string();
+}
+
+QhexrtModel::QhexrtModel(QhexrtManifest manifest, const GraphChoice& choice)
+    : manifest_(std::move(manifest)), root_(artifacts_of(manifest_, choice)), choice_(choice) {
   check_qhexrt_target(manifest_, choice.qnn);
   check_files();
   const auto binary = std::find_if(manifest_.decode.begin(), manifest_.decode.end(),
@@ -73,6 +83,7 @@ QhexrtModel::QhexrtModel(QhexrtManifest manifest, const std::string& root,
   shape_.num_hidden_layers = manifest_.n_layers;
   shape_.max_len = manifest_.max_ctx;
   shape_.window = prefill_ ? prefill_rows_ : 1;
+  shape_.file_bytes = bytes_of_files();
   shape_.kv_bytes = static_cast<uint64_t>(2 * kv) * sizeof(uint16_t);
   shape_.eos_ids = manifest_.eos_ids;
   shape_.bos_ids = manifest_.bos_ids;
@@ -89,6 +100,25 @@ QhexrtModel::~QhexrtModel() {
 
 std::string QhexrtModel::path_of(const std::string& file) const {
   return (fs::path(root_) / file).string();
+}
+
+// Of what is loaded: contexts, the data files of those that are ONNX, the embedding.
+uint64_t QhexrtModel::bytes_of_files() const {
+  uint64_t bytes = embed_.size();
+  std::set<fs::path> files;
+  const auto add = [&](const QhexrtContext& context) {
+    const fs::path path = path_of(context.file);
+    files.insert(path);
+    if (context.is_binary()) return;
+    for (const std::string& data : onnx::read_model_files(path.string()).data_files) {
+      files.insert(path.parent_path() / data);
+    }
+  };
+  for (const QhexrtContext& context : manifest_.decode) add(context);
+  add(manifest_.lmhead);
+  if (prefill_) add(*manifest_.prefill);
+  for (const fs::path& file : files) bytes += fs::file_size(file);
+  return bytes;
 }
 
 void QhexrtModel::check_files() {
@@ -110,12 +140,7 @@ void QhexrtModel::check_files() {
     fail_input("{}: files that it names are missing in {}:\n  {}", manifest_.path, root_,
                join(missing, "\n  "));
   }
-  embed_ = File(path_of(manifest_.embed));
-  const auto expected = static_cast<uint64_t>(manifest_.vocab * manifest_.hidden) * 2;
-  if (embed_.size() != expected) {
-    fail_input("{}: {} bytes, but {} x {} values of float16 are {}", embed_.path(), embed_.size(),
-               manifest_.vocab, manifest_.hidden, expected);
-  }
+  embed_ = open_qhexrt_embedding(manifest_, root_);
 }
 
 std::string QhexrtModel::work_folder() {
@@ -290,120 +315,6 @@ std::vector<GraphRunner*> QhexrtModel::graphs() {
   for (const auto& runner : decode_) result.push_back(runner.get());
   result.push_back(head_.get());
   return result;
-}
-
-uint16_t* QhexrtModel::key_row(int64_t layer, int64_t position) const {
-  return keys_.data() + (layer * manifest_.max_ctx + position) * manifest_.kv_dim;
-}
-uint16_t* QhexrtModel::value_row(int64_t layer, int64_t position) const {
-  return values_.data() + (layer * manifest_.max_ctx + position) * manifest_.kv_dim;
-}
-
-void QhexrtModel::look_up(int32_t id, uint16_t* row) const {
-  const uint64_t bytes = static_cast<uint64_t>(manifest_.hidden) * 2;
-  embed_.read_at(static_cast<uint64_t>(id) * bytes,
-                 std::as_writable_bytes(std::span(row, static_cast<size_t>(manifest_.hidden))));
-}
-
-void QhexrtModel::rotary_row(int64_t position, uint16_t* cosines, uint16_t* sines) const {
-  const int64_t half = manifest_.head_dim / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const double angle = static_cast<double>(position) * frequencies_[static_cast<size_t>(i)];
-    cosines[i] = cosines[i + half] = float_to_fp16(static_cast<float>(cos_f64(angle)));
-    sines[i] = sines[i + half] = float_to_fp16(static_cast<float>(sin_f64(angle)));
-  }
-}
-
-void QhexrtModel::decode_one(int32_t id, int64_t position, float* hidden) {
-  look_up(id, x_[0].data());
-  rotary_row(position, cos_.data(), sin_.data());
-  const int64_t open = position + (manifest_.cmask_includes_current ? 1 : 0);
-  std::fill_n(cmask_.data(), open, uint16_t{0});
-  std::fill_n(cmask_.data() + open, manifest_.max_ctx - open, kMinusInfinity);
-  for (const auto& runner : decode_) runner->run();
-  const int64_t width = manifest_.kv_dim;
-  for (int64_t layer = 0; layer < manifest_.n_layers; ++layer) {
-    const uint16_t* fresh = new_kv_.data() + 2 * layer * width;
-    std::copy_n(fresh, width, key_row(layer, position));
-    std::copy_n(fresh + width, width, value_row(layer, position));
-  }
-  const uint16_t* y = x_[decode_.size() % 2].data();
-  for (int64_t i = 0; i < manifest_.hidden; ++i) hidden[i] = fp16_to_float(y[i]);
-}
-
-// The first ids of a sequence, as many as the graph takes; returns how many.
-int64_t QhexrtModel::prefill(std::span<const int32_t> ids, Span2d<float> hidden) {
-  const int64_t rows = prefill_rows_;
-  const int64_t real = std::min<int64_t>(rows, static_cast<int64_t>(ids.size()));
-  const int64_t dim = manifest_.head_dim;
-  Halves x(rows * manifest_.hidden);
-  Halves y(rows * manifest_.hidden);
-  Halves cosines(rows * dim);
-  Halves sines(rows * dim);
-  Halves mask(rows * rows);
-  Halves fresh(2 * manifest_.n_layers * rows * manifest_.kv_dim);
-  for (int64_t r = 0; r < rows; ++r) {
-    if (r < real) look_up(ids[static_cast<size_t>(r)], x.data() + r * manifest_.hidden);
-    rotary_row(r, cosines.data() + r * dim, sines.data() + r * dim);
-    // A row sees itself and what came before it.
-    std::fill_n(mask.data() + r * rows + r + 1, rows - r - 1, kMinusInfinity);
-  }
-  prefill_->bind_input(half_view("x", {rows, manifest_.hidden}, x.data()));
-  prefill_->bind_output(half_view("y", {rows, manifest_.hidden}, y.data()));
-  prefill_->bind_input(half_view("cos", {rows, dim}, cosines.data()));
-  prefill_->bind_input(half_view("sin", {rows, dim}, sines.data()));
-  prefill_->bind_input(half_view("cmask", {rows, rows}, mask.data()));
-  const int64_t width = manifest_.kv_dim;
-  for (int64_t layer = 0; layer < manifest_.n_layers; ++layer) {
-    const std::string& suffix = prefill_layers_.suffixes[static_cast<size_t>(layer)];
-    uint16_t* keys = fresh.data() + 2 * layer * rows * width;
-    prefill_->bind_output(half_view(kNewKeys + suffix, {rows, width}, keys));
-    prefill_->bind_output(half_view(kNewValues + suffix, {rows, width}, keys + rows * width));
-  }
-  prefill_->run();
-  for (int64_t layer = 0; layer < manifest_.n_layers; ++layer) {
-    const uint16_t* keys = fresh.data() + 2 * layer * rows * width;
-    std::copy_n(keys, real * width, key_row(layer, 0));
-    std::copy_n(keys + rows * width, real * width, value_row(layer, 0));
-  }
-  for (int64_t r = 0; r < real; ++r) {
-    for (int64_t i = 0; i < manifest_.hidden; ++i) {
-      hidden.row(r)[i] = fp16_to_float(y[r * manifest_.hidden + i]);
-    }
-  }
-  return real;
-}
-
-void QhexrtModel::feed(std::span<const int32_t> ids, int64_t first, Span2d<float> hidden,
-                       const CancelToken* cancel) {
-  const auto count = static_cast<int64_t>(ids.size());
-  if (first + count > manifest_.max_ctx) {
-    fail_usage("{} tokens are more than the {} positions (max_ctx) of this bundle", first + count,
-               manifest_.max_ctx);
-  }
-  for (const int32_t id : ids) {
-    if (id < 0 || id >= manifest_.vocab) {
-      fail_usage("token {} is outside the vocabulary of {}", id, manifest_.vocab);
-    }
-  }
-  int64_t done = 0;
-  if (prefill_ && first == 0 && count > 1) done = prefill(ids, hidden);
-  for (; done < count; ++done) {
-    if (cancel != nullptr) cancel->throw_if_cancelled();
-    decode_one(ids[static_cast<size_t>(done)], first + done, hidden.row(done));
-  }
-}
-
-void QhexrtModel::head(Span2d<const float> hidden, Span2d<float> logits) {
-  Halves in(manifest_.hidden);
-  Halves out(manifest_.vocab);
-  head_->bind_input(half_view(head_input_.name, {1, manifest_.hidden}, in.data()));
-  head_->bind_output(half_view(head_output_.name, {1, manifest_.vocab}, out.data()));
-  for (int64_t r = 0; r < hidden.rows; ++r) {
-    for (int64_t i = 0; i < manifest_.hidden; ++i) in[i] = float_to_fp16(hidden.row(r)[i]);
-    head_->run();
-    for (int64_t i = 0; i < manifest_.vocab; ++i) logits.row(r)[i] = fp16_to_float(out[i]);
-  }
 }
 
 }  // namespace fathom

@@ -19,10 +19,16 @@
 
 namespace fathom {
 
+// The manifest that `choice` names, else that of the folder.
+QhexrtManifest read_qhexrt_manifest(const std::string& folder, const GraphChoice& choice);
+// The folder of the manifest's files.
+std::string artifacts_of(const QhexrtManifest& manifest, const GraphChoice& choice);
+// Error(input) where the embedding's size is not vocab x hidden float16.
+File open_qhexrt_embedding(const QhexrtManifest& manifest, const std::string& root);
+
 class QhexrtModel : public GraphDecoder {
  public:
-  // `root`: where the manifest's files lie; "": beside the manifest.
-  QhexrtModel(QhexrtManifest manifest, const std::string& root, const GraphChoice& choice);
+  QhexrtModel(QhexrtManifest manifest, const GraphChoice& choice);
   ~QhexrtModel() override;
 
   const GraphModelShape& shape() const override { return shape_; }
@@ -42,6 +48,7 @@ class QhexrtModel : public GraphDecoder {
   using Halves = Array<uint16_t>;
 
   void check_files();
+  uint64_t bytes_of_files() const;
   std::string path_of(const std::string& file) const;
   std::string work_folder();
   std::unique_ptr<GraphRunner> open(const std::string& role, const QhexrtContext& context,

@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int64_t kMost = int64_t{1} << 28;
-constexpr uint64_t kMostManifestBytes = uint64_t{16} << 20;
 const json kNothing = json::object();
 
 // 81 of "v81" or "81"; 0 where it is neither.

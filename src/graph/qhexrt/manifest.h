@@ -10,6 +10,8 @@
 
 namespace fathom {
 
+inline constexpr uint64_t kMostManifestBytes = uint64_t{16} << 20;
+
 struct QhexrtContext {
   std::string file;        // relative to the artifacts' root; .bin, or .onnx (which runs anywhere)
   std::string graph;       // the QNN graph's name in the binary; "": the only one
