@@ -22,7 +22,9 @@ get_target_property(graph_sources fathom_graph SOURCES)
 if(onnxruntime_version GREATER_EQUAL 24)
   list(FILTER graph_sources EXCLUDE REGEX "/runtime_absent\\.cpp$")
   target_include_directories(fathom_graph SYSTEM PRIVATE ${ONNXRUNTIME_INCLUDE})
-  target_compile_definitions(fathom_graph PRIVATE FATHOM_ONNXRUNTIME_ROOT="${onnxruntime_root}")
+  # Of the one file that looks there, so that a compiler cache knows the others in any clone.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/graph/onnxruntime/runtime.cpp PROPERTIES
+    COMPILE_DEFINITIONS FATHOM_ONNXRUNTIME_ROOT="${onnxruntime_root}")
   set(FATHOM_HAS_ONNXRUNTIME ON)
 else()
   if(ONNXRUNTIME_INCLUDE)

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
@@ -102,7 +103,7 @@ TEST_F(Npy, RefusesWhatItCannotRead) {
 }
 
 TEST_F(Npy, ReadsFilesOfNumpyItself) {
-  const NpyArray logits = read_npy(std::string(FATHOM_TEST_DATA) + "/r1-tiny/golden_logits.npy");
+  const NpyArray logits = read_npy(test_paths::golden() + "/r1-tiny/golden_logits.npy");
   ASSERT_EQ(logits.shape.size(), 2u);
   EXPECT_EQ(logits.shape[1], 263);
 }

@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/deepseek_tensors.h"
 #include "checkpoint/hf_config.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -25,7 +26,7 @@ constexpr size_t kPlain = 3 * 11 + 6 + 2 * 8 + 2 * 8 * 6 + 3;
 class GoldenCheckpoint : public testing::TestWithParam<Golden> {};
 
 TEST_P(GoldenCheckpoint, HoldsExactlyWhatItsConfigCallsFor) {
-  const std::string folder = std::string(FATHOM_TEST_DATA) + "/" + GetParam().name;
+  const std::string folder = test_paths::golden() + "/" + GetParam().name;
   const std::string path = folder + "/config.json";
   const DeepseekConfig config = parse_deepseek_config(read_text(path), path);
   EXPECT_EQ(config.weight_block_rows, 128);

@@ -12,6 +12,7 @@
 #include "checkpoint/synth_layout.h"
 #include "tests/checkpoint/configs.h"
 #include "tests/checkpoint/toy.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string golden(const std::string& name) { return std::string(FATHOM_TEST_DATA) + "/" + name; }
+std::string golden(const std::string& name) { return test_paths::golden() + "/" + name; }
 
 const Trap* trap_of(const Inspection& inspection, const std::string& id) {
   for (const Trap& trap : inspection.traps) {

@@ -17,6 +17,7 @@
 #include "numerics/half.h"
 #include "tests/checkpoint/configs.h"
 #include "tests/checkpoint/toy.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -45,7 +46,7 @@ class Skeleton : public testing::Test {
     o.skeleton = true;
     return o;
   }
-  std::string r1_table() const { return std::string(FATHOM_TEST_DATA) + "/r1-shards.csv"; }
+  std::string r1_table() const { return test_paths::golden() + "/r1-shards.csv"; }
 
   TemporaryFolder folder_;
 };
@@ -206,7 +207,7 @@ std::set<size_t> chosen_experts(const Checkpoint& checkpoint, int64_t layer, siz
 }
 
 TEST_F(Skeleton, RoutesTokensAndLayersDifferently) {
-  const std::string config = read_text(std::string(FATHOM_TEST_DATA) + "/r1-tiny/config.json");
+  const std::string config = read_text(test_paths::golden() + "/r1-tiny/config.json");
   SynthOptions o = options("live", config);
   o.live = true;
   o.live_rows = 64;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/cli/program.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -105,7 +106,7 @@ TEST(CliBadFolder, SamplingDefaultsOutOfRangeNameTheirFile) {
 TEST(CliBadFolder, ABrokenTemplateNamesFileAndLine) {
   const SpoiledModel model;
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    fs::copy(std::string(FATHOM_RANDOM_MODEL) + "/" + name, model.path(name));
+    fs::copy(test_paths::models() + "/random/" + name, model.path(name));
   }
   std::ofstream(model.path("chat_template.jinja")) << "a\n{% for m in messages %}";
   const Finished finished = run({"generate", "--model", model.path(""), "--chat", "hi"});

@@ -3,6 +3,7 @@
 
 #include "tests/checkpoint/configs.h"
 #include "tests/cli/program.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -11,7 +12,7 @@ using nlohmann::json;
 
 // Of every class one, with the random model's vocabulary.
 json small_config_of(const std::string& architecture) {
-  const json random = json::parse(file_text(FATHOM_RANDOM_MODEL "/config.json"));
+  const json random = json::parse(file_text(test_paths::models() + "/random/config.json"));
   json config = llama_config();
   config.update(json::parse(R"({"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2,
                                "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "tests/cli/program.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -47,7 +48,7 @@ TEST(CliExit, FailuresAreOneAndNameTheThing) {
       {{"chat", "--model", tiny()}, "tokenizer.json"},
       {{"tokenize", "--model", tiny(), "--text", "a"}, "tokenizer.json"},
       {{"perplexity", "--model", tiny(), "--tokens", "0"}, "--tokens"},
-      {{"generate", "--model", FATHOM_RANDOM_MODEL, "--prompt-file", "/no/such/file"},
+      {{"generate", "--model", test_paths::models() + "/random", "--prompt-file", "/no/such/file"},
        "/no/such/file"},
       {{"synth", "--config", "/no/such/config.json", "--out", "/tmp/fathom-never"},
        "/no/such/config.json"},

@@ -1,5 +1,6 @@
 // Models of graphs from the command line: exported, looked at, run.
 #include "tests/cli/program.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -73,14 +74,14 @@ TEST_F(GraphCommands, ExportInspectAndRunABundle) {
 }
 
 Finished qhx(const std::vector<std::string>& arguments) {
-  return Program(arguments, "", "", FATHOM_QHX_GENERATE).wait();
+  return Program(arguments, "", "", test_paths::qhx_generate()).wait();
 }
 
 TEST_F(GraphCommands, TheCardsCommandLine) {
   const std::string model = folder_ / "model";
   std::filesystem::copy(golden("qwen2-tiny"), model);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    std::filesystem::copy(std::string(FATHOM_RANDOM_MODEL) + "/" + name, model + "/" + name);
+    std::filesystem::copy(test_paths::models() + "/random" + "/" + name, model + "/" + name);
   }
   const std::string bundle = folder_ / "b";
   ASSERT_EQ(run({"export-qhx", "--model", model, "--out", bundle, "--max-ctx", "64"}).code, 0);
@@ -123,7 +124,7 @@ TEST_F(GraphCommands, TheSelfCheckTellsWhatIsDifferentOrMissing) {
   const std::string model = folder_ / "model";
   std::filesystem::copy(golden("qwen2-tiny"), model);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    std::filesystem::copy(std::string(FATHOM_RANDOM_MODEL) + "/" + name, model + "/" + name);
+    std::filesystem::copy(test_paths::models() + "/random" + "/" + name, model + "/" + name);
   }
   ASSERT_EQ(run({"export-qhx", "--model", model, "--out", folder_ / "b", "--max-ctx", "96"}).code,
             0);

@@ -15,13 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
 
-inline std::string golden(const std::string& name) {
-  return std::string(FATHOM_TEST_DATA) + "/" + name;
-}
+inline std::string golden(const std::string& name) { return test_paths::golden() + "/" + name; }
 
 inline std::string file_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -39,11 +38,11 @@ struct Finished {
 class Program {
  public:
   Program(const std::vector<std::string>& arguments, const std::string& input,
-          const std::string& output_path = "", const std::string& program = FATHOM_PROGRAM)
+          const std::string& output_path = "", const std::string& program = test_paths::program())
       : out_(output_path.empty() ? folder_ / "out" : output_path) {
     std::ofstream(folder_ / "in", std::ios::binary) << input;
     std::vector<std::string> words;
-    if (*FATHOM_EMULATOR != '\0') words.push_back(FATHOM_EMULATOR);
+    if (!test_paths::emulator().empty()) words.push_back(test_paths::emulator());
     words.push_back(program);
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -100,8 +99,8 @@ inline Finished run(const std::vector<std::string>& arguments, const std::string
 // vocabulary.
 class TextModel {
  public:
-  explicit TextModel(const std::string& config = FATHOM_RANDOM_MODEL "/config.json") {
-    const std::string source = FATHOM_RANDOM_MODEL;
+  explicit TextModel(const std::string& config = test_paths::models() + "/random/config.json") {
+    const std::string source = test_paths::models() + "/random";
     const Finished synth = run(
         {"synth", "--config", config, "--out", path(), "--seed", "1", "--shards", "2", "--json"});
     EXPECT_EQ(synth.code, 0) << synth.err;

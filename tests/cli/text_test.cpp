@@ -4,13 +4,14 @@
 #include <sstream>
 
 #include "tests/cli/program.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
 using nlohmann::json;
 
-std::string random_model() { return FATHOM_RANDOM_MODEL; }
+std::string random_model() { return test_paths::models() + "/random"; }
 
 TEST(CliTokenize, GoesThereAndBack) {
   const std::string text = "Hällo, 世界\n<｜User｜>\n";

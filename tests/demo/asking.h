@@ -10,11 +10,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "fathom/model.h"
+#include "tests/paths.h"
 
 namespace fathom {
 
 inline std::string repository_path(const std::string& rest) {
-  return std::string(FATHOM_TEST_DATA) + "/../../" + rest;
+  return test_paths::golden() + "/../../" + rest;
 }
 
 inline nlohmann::json read_document(const std::string& rest) {

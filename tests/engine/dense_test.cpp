@@ -15,6 +15,7 @@
 #include "fathom/model.h"
 #include "fathom/session.h"
 #include "kernels/dispatch.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
@@ -22,7 +23,7 @@ namespace {
 
 constexpr float kTolerance = 2e-4f;
 
-std::string path_of(const std::string& rest) { return std::string(FATHOM_TEST_DATA) + "/" + rest; }
+std::string path_of(const std::string& rest) { return test_paths::golden() + "/" + rest; }
 
 std::vector<int32_t> ids_of(const std::string& path) {
   const nlohmann::json file = parse_json(read_text(path), path);

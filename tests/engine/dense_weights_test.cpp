@@ -10,12 +10,13 @@
 #include "checkpoint/quantise.h"
 #include "fathom/model.h"
 #include "kernels/dispatch.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
 namespace {
 
-std::string golden(const std::string& name) { return std::string(FATHOM_TEST_DATA) + "/" + name; }
+std::string golden(const std::string& name) { return test_paths::golden() + "/" + name; }
 
 LoadOptions options_of(const std::string& folder, WeightPrecision weights) {
   LoadOptions options;

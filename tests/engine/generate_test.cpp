@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "fathom/model.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -13,7 +14,7 @@ class Generate : public testing::Test {
  protected:
   static Model load(int64_t context = 0) {
     LoadOptions options;
-    options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+    options.folder = test_paths::golden() + "/r1-tiny";
     options.threads = 1;
     options.context = context;
     return Model::load(options);
@@ -156,7 +157,7 @@ TEST_F(Generate, RefusesWhatCannotBeComputed) {
 
 TEST(ForwardLoss, IsTheMeanOverLabelsThatAreNotIgnored) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  options.folder = test_paths::golden() + "/r1-tiny";
   Model model = Model::load(options);
   ForwardInput input;
   input.ids = {0, 5, 9, 100, 200, 31};
@@ -180,7 +181,7 @@ TEST(ForwardLoss, IsTheMeanOverLabelsThatAreNotIgnored) {
 
 TEST(ForwardInputs, AreCheckedByName) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  options.folder = test_paths::golden() + "/r1-tiny";
   Model model = Model::load(options);
   const auto message = [&model](const ForwardInput& input) -> std::string {
     try {

@@ -9,13 +9,14 @@
 #include "base/json.h"
 #include "base/npy.h"
 #include "fathom/model.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
 constexpr float kTolerance = 2e-4f;
 
-std::string path_of(const std::string& rest) { return std::string(FATHOM_TEST_DATA) + "/" + rest; }
+std::string path_of(const std::string& rest) { return test_paths::golden() + "/" + rest; }
 
 std::vector<int32_t> ids_of(const std::string& path) {
   const nlohmann::json file = parse_json(read_text(path), path);

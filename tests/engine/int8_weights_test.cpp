@@ -16,6 +16,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/linear/linear.h"
 #include "numerics/int8_row.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
@@ -27,7 +28,7 @@ constexpr int64_t kVocab = 263;
 // Its MTP layer has a head and an embedding of its own.
 LoadOptions tiny(WeightPrecision head, WeightPrecision embed) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  options.folder = test_paths::golden() + "/r1-tiny";
   options.mtp = true;
   options.threads = 2;
   options.head = head;
@@ -208,8 +209,8 @@ TEST(Int8Weights, TheModelSaysSo) {
 
 TEST(Int8Weights, ATiedHeadIsOneTensor) {
   const TemporaryFolder folder;
-  nlohmann::json config = nlohmann::json::parse(
-      read_text(std::string(FATHOM_TEST_DATA) + "/r1-tiny/config.json", 1 << 20));
+  nlohmann::json config =
+      nlohmann::json::parse(read_text(test_paths::golden() + "/r1-tiny/config.json", 1 << 20));
   config["tie_word_embeddings"] = true;
   config["num_nextn_predict_layers"] = 0;
   std::ofstream(folder / "source.json") << config.dump();

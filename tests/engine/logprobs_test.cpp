@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/generate.h"
 #include "fathom/scheduler.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -17,8 +18,8 @@ Model load(const std::string& folder, int64_t sweep = 0) {
   options.prefill_chunk = sweep;
   return Model::load(options);
 }
-std::string tiny() { return std::string(FATHOM_TEST_DATA) + "/r1-tiny"; }
-std::string demo() { return std::string(FATHOM_TEST_DATA) + "/../../models/demo"; }
+std::string tiny() { return test_paths::golden() + "/r1-tiny"; }
+std::string demo() { return test_paths::models() + "/demo"; }
 
 GenerateRequest request() {
   GenerateRequest r;

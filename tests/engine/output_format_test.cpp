@@ -6,13 +6,14 @@
 
 #include "base/error.h"
 #include "fathom/scheduler.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
 using nlohmann::json;
 
-std::string demo() { return std::string(FATHOM_TEST_DATA) + "/../../models/demo"; }
+std::string demo() { return test_paths::models() + "/demo"; }
 
 Model load() {
   LoadOptions options;

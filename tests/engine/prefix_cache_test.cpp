@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "fathom/scheduler.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
 Model load(const char* folder = "/r1-tiny", Speculation speculation = Speculation::off) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + folder;
+  options.folder = test_paths::golden() + folder;
   options.threads = 1;
   options.speculation = speculation;
   return Model::load(options);
@@ -103,7 +104,7 @@ TEST(PrefixCache, CanBeOffAndDoesNotHelpWhoAsksForThePromptsLogprobs) {
 
 TEST(PrefixCache, GivesItsPagesToWhoNeedsThem) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  options.folder = test_paths::golden() + "/r1-tiny";
   options.threads = 1;
   options.context = 256;  // four pages of 64 positions
   Model model = Model::load(options);

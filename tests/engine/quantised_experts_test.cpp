@@ -8,6 +8,7 @@
 #include "checkpoint/quantise.h"
 #include "fathom/model.h"
 #include "kernels/dispatch.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
@@ -39,7 +40,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(QuantisedExpertsThreads, SameBitsEverywhereAndNearTheOriginal) {
-  const std::string original = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  const std::string original = test_paths::golden() + "/r1-tiny";
   const ForwardOutput exact = outputs(original, ExpertsPlace::memory, "", 2);
   double last = 0;
   for (const int bits : {4, 3, 2}) {

@@ -9,13 +9,14 @@
 #include "engine/engine.h"
 #include "fathom/model.h"
 #include "kernels/dispatch.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
 LoadOptions tiny(KvPrecision kv = KvPrecision::bf16) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  options.folder = test_paths::golden() + "/r1-tiny";
   options.kv = kv;
   options.mtp = true;
   options.threads = 1;

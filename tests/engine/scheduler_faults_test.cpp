@@ -10,6 +10,7 @@
 #include "experts/resident_store.h"
 #include "kernels/dispatch.h"
 #include "model/deepseek/forward.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -55,7 +56,7 @@ class SchedulerFaults : public testing::Test {
 
   static LoadOptions options() {
     LoadOptions options;
-    options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+    options.folder = test_paths::golden() + "/r1-tiny";
     options.threads = 1;
     options.mtp = true;
     return options;

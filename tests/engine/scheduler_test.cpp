@@ -7,11 +7,12 @@
 #include "engine/generate.h"
 #include "engine/scheduler.h"
 #include "fathom/scheduler.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
-std::string folder() { return std::string(FATHOM_TEST_DATA) + "/r1-tiny"; }
+std::string folder() { return test_paths::golden() + "/r1-tiny"; }
 
 Model load(int64_t context = 0) {
   LoadOptions options;

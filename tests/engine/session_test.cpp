@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "fathom/model.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
@@ -16,7 +17,7 @@ namespace {
 
 LoadOptions tiny(KvPrecision kv = KvPrecision::bf16, bool mtp = false) {
   LoadOptions options;
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-tiny";
+  options.folder = test_paths::golden() + "/r1-tiny";
   options.kv = kv;
   options.threads = 1;
   options.mtp = mtp;
@@ -219,7 +220,7 @@ TEST(Session, OtherModelsAndPrecisionsAreRefusedByName) {
   Model head = Model::load(options);
   EXPECT_FALSE(Session::open(head, path).is_new());
   options = tiny();
-  options.folder = std::string(FATHOM_TEST_DATA) + "/r1-yarn-short";
+  options.folder = test_paths::golden() + "/r1-yarn-short";
   Model other = Model::load(options);
   EXPECT_NE(refusal([&] { Session::open(other, path); }).find("another model"), std::string::npos);
   options = tiny();

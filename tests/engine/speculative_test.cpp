@@ -6,12 +6,13 @@
 #include "engine/speculation.h"
 #include "fathom/model.h"
 #include "fathom/scheduler.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
-std::string tiny() { return std::string(FATHOM_TEST_DATA) + "/r1-tiny"; }
-std::string demo() { return std::string(FATHOM_TEST_DATA) + "/../../models/demo"; }
+std::string tiny() { return test_paths::golden() + "/r1-tiny"; }
+std::string demo() { return test_paths::models() + "/demo"; }
 
 Model load(const std::string& folder, Speculation speculation) {
   LoadOptions options;
@@ -122,7 +123,7 @@ TEST(SpeculativeDemo, TakesFewerPasses) {
 }
 
 TEST(SpeculativeModes, AFolderWithoutTheLayerIsRefusedAndLeftAloneByAutomatic) {
-  const std::string without = std::string(FATHOM_TEST_DATA) + "/r1-no-qlora-linear";
+  const std::string without = test_paths::golden() + "/r1-no-qlora-linear";
   EXPECT_THROW(load(without, Speculation::on), Error);
   Model model = load(without, Speculation::automatic);
   GenerateRequest r;

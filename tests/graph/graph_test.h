@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "graph/export/four_graph_export.h"
 #include "graph/four_graph.h"
+#include "tests/paths.h"
 #include "tests/temporary_folder.h"
 
 namespace fathom {
@@ -26,9 +27,7 @@ namespace fathom {
     }                               \
   } while (false)
 
-inline std::string golden(const std::string& name) {
-  return std::string(FATHOM_TEST_DATA) + "/" + name;
-}
+inline std::string golden(const std::string& name) { return test_paths::golden() + "/" + name; }
 
 inline std::vector<int32_t> golden_ids(const std::string& model, const char* field) {
   const auto document = nlohmann::json::parse(read_text(golden(model) + "/golden.json"));

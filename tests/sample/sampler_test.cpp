@@ -16,13 +16,14 @@
 #include "base/file.h"
 #include "sample/candidates.h"
 #include "sample/logprobs.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
 
 const nlohmann::json& cases() {
   static const nlohmann::json json =
-      nlohmann::json::parse(read_text(std::string(FATHOM_TEST_DATA) + "/sampling-cases.json"));
+      nlohmann::json::parse(read_text(test_paths::golden() + "/sampling-cases.json"));
   return json;
 }
 

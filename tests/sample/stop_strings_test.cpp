@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -42,7 +43,7 @@ Outcome whole(const std::vector<std::string>& stops, const std::string& text) {
 
 TEST(StopStrings, PublicCase) {
   const auto cases = nlohmann::json::parse(
-      read_text(std::string(FATHOM_TEST_DATA) + "/sampling-cases.json"))["stop_strings"];
+      read_text(test_paths::golden() + "/sampling-cases.json"))["stop_strings"];
   const auto pieces = cases["pieces"].get<std::vector<std::string>>();
   for (const auto& item : cases["cases"]) {
     const Outcome expected{item["text"].get<std::string>(), true};

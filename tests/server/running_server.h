@@ -7,13 +7,14 @@
 #include <thread>
 
 #include "server/server.h"
+#include "tests/paths.h"
 #include "tests/server/client.h"
 
 namespace fathom::server {
 
 inline Model load_demo(int64_t context = 0) {
   LoadOptions options;
-  options.folder = FATHOM_DEMO_MODEL;
+  options.folder = test_paths::models() + "/demo";
   options.threads = 1;
   options.sequences = 2;
   options.context = context;

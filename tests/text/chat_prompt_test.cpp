@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "tests/paths.h"
 #include "text/tool_markers.h"
 
 namespace fathom {
@@ -13,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const std::string kDemoModel = std::string(FATHOM_TEST_DATA) + "/../../models/demo";
+const std::string kDemoModel = test_paths::models() + "/demo";
 
 const Tokenizer& tokenizer() {
   static const Tokenizer instance = Tokenizer::load(kDemoModel);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/paths.h"
 #include "text/reasoning.h"
 
 namespace fathom {
@@ -14,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const std::string kData = FATHOM_TEST_DATA;
+const std::string kData = test_paths::golden();
 const std::string kDemo = kData + "/../../models/random";
 
 const ordered_json& cases() {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tests/paths.h"
 #include "text/chat_template.h"
 #include "text/jinja_builtins.h"
 #include "text/jinja_interpreter.h"
@@ -51,7 +52,7 @@ std::string failure_of(const std::string& source,
 
 TEST(Jinja, Language) {
   const ordered_json golden =
-      ordered_json::parse(read_text(std::string(FATHOM_TEST_DATA) + "/jinja-cases.json"));
+      ordered_json::parse(read_text(test_paths::golden() + "/jinja-cases.json"));
   const ordered_json& variables = golden["variables"];
   int rendered = 0;
   for (const ordered_json& item : golden["cases"]) {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/file.h"
+#include "tests/paths.h"
 
 namespace fathom {
 namespace {
@@ -21,7 +22,7 @@ ReasoningSplitter::Start start(bool inside) {
 
 const nlohmann::json& cases() {
   static const nlohmann::json json =
-      nlohmann::json::parse(read_text(std::string(FATHOM_TEST_DATA) + "/reasoning-cases.json"));
+      nlohmann::json::parse(read_text(test_paths::golden() + "/reasoning-cases.json"));
   return json;
 }
 

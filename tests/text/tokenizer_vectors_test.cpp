@@ -10,12 +10,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "tests/paths.h"
 #include "text/tokenizer.h"
 #include "text/utf8_stream.h"
-
-#ifndef FATHOM_VOCABULARIES
-#define FATHOM_VOCABULARIES FATHOM_TEST_DATA "/../../build/vocab"
-#endif
 
 namespace fathom {
 namespace {
@@ -23,7 +20,7 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<TokenId>;
 
-const std::string kFolder = FATHOM_VOCABULARIES;
+const std::string kFolder = test_paths::golden() + "/../../build/vocab";
 
 bool vocabularies_are_there() {
   for (const char* name : {"deepseek_v3", "llama3_1", "qwen3"}) {
@@ -98,7 +95,7 @@ const Tokenizer& family_of(const std::string& name) {
 }
 
 json test_data(const std::string& name) {
-  const std::string path = std::string(FATHOM_TEST_DATA) + "/" + name;
+  const std::string path = test_paths::golden() + "/" + name;
   return parse_json(read_text(path), path);
 }
 

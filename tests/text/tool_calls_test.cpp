@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/paths.h"
 #include "tests/text/small_vocabulary.h"
 
 namespace fathom {
 namespace {
 
 const Tokenizer& with_markers() {
-  static const Tokenizer instance =
-      Tokenizer::load(std::string(FATHOM_TEST_DATA) + "/../../models/demo");
+  static const Tokenizer instance = Tokenizer::load(test_paths::models() + "/demo");
   return instance;
 }
 
