@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(library_rooms base numerics checkpoint kernels cache experts model graph text sample engine)
+set(library_rooms base numerics checkpoint kernels cache experts model graph text grammar sample engine)
 set(library_objects)
 foreach(room ${library_rooms})
   list(APPEND library_objects $<TARGET_OBJECTS:fathom_${room}>)

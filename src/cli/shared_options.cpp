@@ -155,8 +155,7 @@ void add_running(OptionSet& set, ModelOptions* model, const std::string& context
             [model](const std::string& value) { model->kv = parse_kv(value); });
   set.value("--weights", "FORMAT",
             "How a dense model's layers are kept: native (default: as stored), int8 or int4, made "
-            "while loading; slightly other logits, and a half or a quarter of BF16's memory and "
-            "time per token",
+            "while loading; slightly other logits, and a half or a quarter of BF16's memory",
             [model](const std::string& value) { model->weights = parse_layer_precision(value); });
   set.value(
       "--head", "FORMAT",

@@ -45,8 +45,8 @@ class DenseCommands : public testing::TestWithParam<const char*> {
 
 TEST_P(DenseCommands, InspectVerifyAndPlan) {
   const json inspection = run({"inspect", model_.path(), "--json"}).json();
-  EXPECT_EQ(inspection["architecture"], GetParam());
-  EXPECT_EQ(inspection["runs_here"], true);
+  EXPECT_EQ(inspection["identity"]["architecture"], GetParam());
+  EXPECT_EQ(inspection["identity"]["runs_here"], true);
   EXPECT_TRUE(inspection["problems"].empty()) << inspection["problems"];
   const Finished verified = run({"verify", model_.path(), "--values"});
   EXPECT_EQ(verified.code, 0) << verified.out;
