@@ -50,7 +50,7 @@ TEST_F(GraphCommands, ExportInspectAndRunFourGraphs) {
   const Finished finished = generate({"--model", graphs});
   if (no_runtime(finished)) GTEST_SKIP() << finished.err;
   EXPECT_EQ(finished.code, 0) << finished.err;
-  EXPECT_EQ(finished.out, greedy(12, 17, " "));
+  EXPECT_EQ(finished.out, greedy(12, 17, " ") + "\n");
   EXPECT_TRUE(has(finished.err, "context: CPUExecutionProvider")) << finished.err;
   EXPECT_TRUE(has(finished.err, "3 com.microsoft.GroupQueryAttention")) << finished.err;
 }
@@ -66,7 +66,7 @@ TEST_F(GraphCommands, ExportInspectAndRunABundle) {
   for (const std::string& model : {bundle, bundle + "/v79"}) {
     const Finished finished = generate({"--model", model, "--prefill"});
     if (no_runtime(finished)) GTEST_SKIP() << finished.err;
-    EXPECT_EQ(finished.out, greedy(12, 17, " ")) << finished.err;
+    EXPECT_EQ(finished.out, greedy(12, 17, " ") + "\n") << finished.err;
   }
   const Finished wrong = generate({"--model", bundle, "--qnn", "htp_arch=81"});
   EXPECT_EQ(wrong.code, 1);

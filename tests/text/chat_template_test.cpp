@@ -263,7 +263,9 @@ TEST(ChatTemplate, ReasoningScriptsInTheRealVocabulary) {
   const auto scripts =
       ordered_json::parse(read_text(kData + "/reasoning-cases.json"))["scripts_r1"];
   for (const ordered_json& item : scripts) {
-    ReasoningSplitter splitter(ReasoningSplitter::tags_of(tokenizer), item["inside"]);
+    using Start = ReasoningSplitter::Start;
+    ReasoningSplitter splitter(ReasoningSplitter::tags_of(tokenizer),
+                               item["inside"].get<bool>() ? Start::thought : Start::fresh);
     ReasoningDelta all;
     int reasoning_tokens = 0;
     int content_tokens = 0;
