@@ -17,7 +17,7 @@ constexpr Symbol kFirstCall = 1 << 16;
 constexpr int32_t kUnlimited = -1;
 
 // Automata grow with counts in schemas: more states than this are an Error(usage).
-constexpr size_t kMostStates = 400'000;
+constexpr size_t kMostStates = 200'000;
 
 // Deterministic; state 0 is the first one.
 struct Dfa {

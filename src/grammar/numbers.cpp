@@ -48,7 +48,8 @@ bool advance(Part* part, char byte, bool integer) {
       }
       [[fallthrough]];
     case Part::minus:
-      if (!is_digit(byte)) return false;
+      // Of whole numbers 0 has one spelling.
+      if (!is_digit(byte) || (integer && byte == '0' && *part == Part::minus)) return false;
       *part = byte == '0' ? Part::zero : Part::whole;
       return true;
     case Part::whole:

@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // A count in a schema is so many copies of a state.
-constexpr int64_t kMostCounted = 4096;
+constexpr int64_t kMostCounted = 2048;
 constexpr int64_t kMostMultiple = 10'000;
 
 // Formats that are enforced; others are descriptions, as JSON Schema has it.
