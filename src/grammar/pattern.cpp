@@ -182,9 +182,12 @@ class Parser {
   Ranges escape(bool in_bracket) {
     const Ranges digits{{'0', '9'}};
     const Ranges words{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    const Ranges blanks{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
-                        {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
-                        {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+    // What every dialect takes for a blank, and what one of them does.
+    const Ranges blanks{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},
+                        {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                        {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+    Ranges perhaps_blanks = blanks;
+    perhaps_blanks.insert(perhaps_blanks.end(), {{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}});
     if (done()) fail("a lone backslash");
     const char c = source_[at_];
     const auto one = [](uint32_t code) { return Ranges{{code, code}}; };
@@ -202,7 +205,7 @@ class Parser {
       case 's':
         return blanks;
       case 'S':
-        return complement(blanks);
+        return complement(perhaps_blanks);
       case 't':
         return one('\t');
       case 'n':

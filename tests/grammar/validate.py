@@ -118,7 +118,7 @@ def main():
              for seed, schema in enumerate(schemas)]
     run = subprocess.run([sys.argv[1]], input="\n".join(lines) + "\n", capture_output=True,
                          text=True, check=True)
-    answers = run.stdout.splitlines()
+    answers = run.stdout.rstrip("\n").split("\n")
     assert len(answers) == count, "%d answers for %d schemas" % (len(answers), count)
     texts = refused = wrong = 0
     for seed, (schema, answer) in enumerate(zip(schemas, map(json.loads, answers))):
