@@ -148,8 +148,11 @@ test('a client that leaves ends its work', async () => {
     assert.ok(chunk.id);
     break; // aborts the request
   }
+  // The counts are published a few times a second.
+  const aborted = () => server.metric('vllm:request_success_total{model_name="demo",finished_reason="abort"');
+  for (let i = 0; i < 500 && !((await aborted()) > 0); i++) await new Promise((go) => setTimeout(go, 20));
+  assert.ok((await aborted()) > 0);
   while ((await server.metric('vllm:num_requests_running')) > 0) await new Promise((go) => setTimeout(go, 20));
-  assert.ok((await server.metric('vllm:request_success_total{model_name="demo",finished_reason="abort"')) > 0);
 });
 
 test('keys and full queues', async () => {
