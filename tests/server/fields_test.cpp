@@ -247,5 +247,53 @@ TEST_F(FieldsOf, FormsThatAreNoneAreRefused) {
             "response_format.json_schema");
 }
 
+// A schema whose every answer is short, so that the model comes to its end.
+const json kYesOrNo = {{"type", "object"},
+                       {"properties", {{"sure", {{"enum", {"yes", "no"}}}}}},
+                       {"required", {"sure"}},
+                       {"additionalProperties", false}};
+
+TEST_F(FieldsOf, FormsHoldForTheAnswerAndNotForTheThought) {
+  json body = question("What is 47+85?");
+  const json free = choice(body)["message"];
+  body["response_format"] = {{"type", "json_schema"},
+                             {"json_schema", {{"name", "a"}, {"schema", kYesOrNo}}}};
+  const json bound = choice(body);
+  EXPECT_EQ(bound["finish_reason"], "stop");
+  EXPECT_EQ(bound["message"]["reasoning_content"], free["reasoning_content"]);
+  const json content = json::parse(bound["message"]["content"].get<std::string>());
+  EXPECT_EQ(content.size(), 1u);
+  EXPECT_TRUE(content["sure"] == "yes" || content["sure"] == "no") << content;
+  EXPECT_EQ(join(stream(body)).content, bound["message"]["content"]);
+  body["response_format"]["json_schema"]["schema"] = {{"type", "integer"}, {"not", {{"const", 3}}}};
+  EXPECT_EQ(param_of("/v1/chat/completions", body), "response_format");
+}
+
+TEST_F(FieldsOf, ToolsThatMustBeCalledAreCalled) {
+  json body = question("What is 47+85?");
+  body["tools"] = {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", kYesOrNo}}}},
+                   {{"type", "function"}, {"function", {{"name", "g"}, {"parameters", kYesOrNo}}}}};
+  body["parallel_tool_calls"] = false;
+  for (const json& asked :
+       {json("required"), json{{"type", "function"}, {"function", {{"name", "g"}}}}}) {
+    body["tool_choice"] = asked;
+    const json called = choice(body);
+    EXPECT_EQ(called["finish_reason"], "tool_calls") << called;
+    ASSERT_EQ(called["message"]["tool_calls"].size(), 1u) << called;
+    const json& function = called["message"]["tool_calls"][0]["function"];
+    EXPECT_TRUE(function["name"] == "g" || asked == "required") << function;
+    EXPECT_TRUE(json::parse(function["arguments"].get<std::string>()).contains("sure"));
+    std::string name, arguments;
+    for (const json& chunk : stream(body).chunks) {
+      for (const json& call : chunk["choices"][0]["delta"].value("tool_calls", json::array())) {
+        name += call["function"].value("name", "");
+        arguments += call["function"].value("arguments", "");
+      }
+    }
+    EXPECT_EQ(name, function["name"]);
+    EXPECT_EQ(arguments, function["arguments"]);
+  }
+}
+
 }  // namespace
 }  // namespace fathom::server

@@ -1,6 +1,7 @@
 // The official client against the program and its demo model.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import Ajv from 'ajv';
 import OpenAI from 'openai';
 import { serve } from './serve.mjs';
 import { checkTypes } from './types.mjs';
@@ -124,6 +125,66 @@ test('tools that need not be called', async () => {
     ],
   });
   assert.ok(second.usage.prompt_tokens > answer.usage.prompt_tokens);
+});
+
+test('tools that must be called, and what comes of them', async () => {
+  const small = [
+    {
+      type: 'function',
+      function: {
+        name: 'decide',
+        parameters: {
+          type: 'object',
+          properties: { sure: { enum: ['yes', 'no'] }, times: { type: 'integer', minimum: 1, maximum: 9 } },
+          required: ['sure', 'times'],
+          additionalProperties: false,
+        },
+      },
+    },
+  ];
+  const more = { tools: small, tool_choice: 'required', parallel_tool_calls: false };
+  const first = await client.chat.completions.create({ ...sum, ...more });
+  samples.push(['OpenAI.ChatCompletion', first]);
+  assert.equal(first.choices[0].finish_reason, 'tool_calls');
+  const [call] = first.choices[0].message.tool_calls;
+  assert.equal(call.function.name, 'decide');
+  const valid = new Ajv().compile(small[0].function.parameters);
+  assert.ok(valid(JSON.parse(call.function.arguments)), call.function.arguments);
+  const streamed = await client.chat.completions.stream({ ...sum, ...more }).finalChatCompletion();
+  assert.equal(streamed.choices[0].message.tool_calls[0].function.arguments, call.function.arguments);
+  const second = await client.chat.completions.create({
+    ...sum,
+    tools: small,
+    messages: [...sum.messages, first.choices[0].message, { role: 'tool', tool_call_id: call.id, content: 'yes' }],
+  });
+  assert.ok(second.usage.prompt_tokens > first.usage.prompt_tokens);
+});
+
+test('answers in a form', async () => {
+  const schema = {
+    $defs: { digit: { type: 'integer', minimum: 0, maximum: 9 } },
+    type: 'object',
+    properties: {
+      kind: { enum: ['sum', 'product'] },
+      digits: { type: 'array', items: { $ref: '#/$defs/digit' }, minItems: 1, maxItems: 3 },
+      unit: { anyOf: [{ const: 'm' }, { type: 'null' }] },
+    },
+    required: ['kind', 'digits', 'unit'],
+    additionalProperties: false,
+  };
+  const valid = new Ajv().compile(schema);
+  for (let seed = 0; seed < 8; ++seed) {
+    const answer = await client.chat.completions.create({
+      ...sum,
+      temperature: 1,
+      seed,
+      response_format: { type: 'json_schema', json_schema: { name: 'a', schema, strict: true } },
+    });
+    const { finish_reason: finish, message } = answer.choices[0];
+    if (finish === 'length') continue; // the thought took all there was
+    assert.equal(finish, 'stop');
+    assert.ok(valid(JSON.parse(message.content)), message.content);
+  }
 });
 
 test('errors are the classes that the client knows', async () => {
