@@ -38,7 +38,7 @@ OrtStatus* guarded(const Work& work) {
 class Context : public OrtNodeComputeInfo {
  public:
   Context(const Ort::Env& env, const fs::path& binary, Ort::ConstNode node)
-      : OrtNodeComputeInfo{}, session_(env, fs::canonical(binary).c_str(), Ort::SessionOptions()) {
+      : OrtNodeComputeInfo{}, session_(env, fs::canonical(binary).c_str(), one_thread()) {
     ort_version_supported = ORT_API_VERSION;
     CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) noexcept {
       *state = self;
@@ -53,13 +53,18 @@ class Context : public OrtNodeComputeInfo {
   }
 
  private:
+  // The runtime's threads wait busily.
+  static Ort::SessionOptions one_thread() {
+    Ort::SessionOptions options;
+    options.SetIntraOpNumThreads(1);
+    return options;
+  }
+
   static std::vector<const char*> pointers(const std::vector<std::string>& names) {
     std::vector<const char*> result;
     for (const std::string& name : names) result.push_back(name.c_str());
     return result;
   }
-
-  static size_t bytes_of(const Ort::ConstValue& value) { return value.GetTensorSizeInBytes(); }
 
   void run(Ort::KernelContext kernel) {
     std::vector<const OrtValue*> given;
